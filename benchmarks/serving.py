@@ -127,11 +127,11 @@ def main() -> None:
         ):
             server, port = serve(prefix, *options)
             try:
-                found = measure(clients, args.seconds, lambda port=port: http_client(port))
+                result = measure(clients, args.seconds, lambda port=port: http_client(port))
             finally:
                 server.terminate()
                 server.wait(30)
-            report(name, found, args.seconds)
+            report(name, result, args.seconds)
 
 
 if __name__ == "__main__":

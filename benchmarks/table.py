@@ -40,14 +40,14 @@ def is_installed(peer: str) -> bool:
 
 def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str, Program]]:
     """Return python and program of each side."""
-    found = {"MXNext": (sys.executable, row.ours)}
-    found.update({f"MXNext {n}": (sys.executable, p) for n, p in row.variants.items()})
+    results = {"MXNext": (sys.executable, row.ours)}
+    results.update({f"MXNext {n}": (sys.executable, p) for n, p in row.variants.items()})
     for peer, program in row.peers.items():
         if peer == "mxnet" and mxnet:
-            found["MXNet"] = (mxnet, program or row.ours)
+            results["MXNet"] = (mxnet, program or row.ours)
         elif program is not None and is_installed(peer) and (compiles or peer != "torch.compile"):
-            found[peer] = (sys.executable, program)
-    return found
+            results[peer] = (sys.executable, program)
+    return results
 
 
 def measure(
@@ -113,8 +113,8 @@ def describe(row: Row, best: dict[str, float]) -> tuple[str, str, str, str, str]
     scale, unit = UNITS[row.unit]
     ours = min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
     peers = {n: v for n, v in best.items() if not n.startswith("MXNext")}
-    wanted = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
-    rivals = {n: v for n, v in peers.items() if n in wanted}
+    target = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
+    rivals = {n: v for n, v in peers.items() if n in target}
     name = min(rivals, key=lambda n: rivals[n]) if rivals else None
     ratio = f"{ours / rivals[name]:.2f}" if ours is not None and name else "–"
     everyone = ", ".join(f"{n} {v * scale:.4g}" for n, v in best.items())
@@ -225,24 +225,24 @@ def _ratios(best: Mapping[str, float]) -> dict[str, float]:
     if ours is None:
         return {}
     others = {n: v for n, v in best.items() if not n.startswith(("MXNext", "MXNet"))}
-    found = {"best other": ours / min(others.values())} if others else {}
+    results = {"best other": ours / min(others.values())} if others else {}
     if "MXNet" in best:
-        found["MXNet"] = ours / best["MXNet"]
-    return found
+        results["MXNet"] = ours / best["MXNet"]
+    return results
 
 
 def draw_ratios(measured: Measured, path: pathlib.Path) -> None:
     """Write a picture of the ratios of all rows; left of the line MXNext is faster or smaller."""
     rows = [(row, _ratios(best)) for row, best in measured if not row.family]
-    rows = [(row, found) for row, found in rows if found][::-1]
+    rows = [(row, result) for row, result in rows if result][::-1]
     if not rows:
         return
     plt = _pyplot()
     figure, axes = plt.subplots(figsize=(8, 0.28 * len(rows) + 1), layout="constrained")
     for name, color, offset in (("best other", "#1f77b4", 0.2), ("MXNet", "#7f7f7f", -0.2)):
-        places = [i + offset for i, (_, found) in enumerate(rows) if name in found]
-        values = [found[name] for _, found in rows if name in found]
-        axes.barh(places, [v - 1 for v in values], 0.38, left=1, color=color, label=name)
+        positions = [i + offset for i, (_, result) in enumerate(rows) if name in result]
+        values = [result[name] for _, result in rows if name in result]
+        axes.barh(positions, [v - 1 for v in values], 0.38, left=1, color=color, label=name)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.margins(y=0.01)
     axes.set_xscale("log", base=2)

@@ -85,10 +85,10 @@ def find_newest(place: Path, own: list[int]) -> tuple[Path | None, int]:
     group = _group()
     size = 1 if group is None else group.size
     mine = json.dumps([own, _of_other_sizes(place, size)])
-    found = [mine.encode()]
+    result = [mine.encode()]
     if group is not None:
-        found = group.gather_bytes(found[0], "a comparison of checkpoints")
-    answers = [json.loads(answer) for answer in found]
+        result = group.gather_bytes(result[0], "a comparison of checkpoints")
+    answers = [json.loads(answer) for answer in result]
     common = max(set.intersection(*(set(steps) for steps, _ in answers)), default=-1)
     step, writers = max(answers[0][1], default=(-1, 0))
     if common >= step:
@@ -105,8 +105,8 @@ def find_newest(place: Path, own: list[int]) -> tuple[Path | None, int]:
 def _of_other_sizes(place: Path, size: int) -> list[tuple[int, int]]:
     """Return the newest step of rank 0 for every other number of workers, and that number."""
     sizes = {int(path.name.rpartition("-")[2]) for path in place.glob("rank0-of-*")}
-    found = [(max(steps(_folder(place, 0, n)), default=-1), n) for n in {1, *sizes} - {size}]
-    return [(step, writers) for step, writers in found if step >= 0]
+    results = [(max(steps(_folder(place, 0, n)), default=-1), n) for n in {1, *sizes} - {size}]
+    return [(step, writers) for step, writers in results if step >= 0]
 
 
 def scale_position(state: Any, writers: int) -> Any:

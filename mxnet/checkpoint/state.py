@@ -52,12 +52,12 @@ def get_fields(thing: Any) -> dict[str, Any]:
     settle = getattr(thing, "_settle", None)
     if callable(settle):
         settle()
-    found = {}
+    results = {}
     for name, value in vars(thing).items():
         kept, part = _fields_in(value)
         if kept:
-            found[name] = part
-    return found
+            results[name] = part
+    return results
 
 
 def _fields_in(value: Any) -> tuple[bool, Any]:
@@ -94,8 +94,8 @@ def _restored(old: Any, saved: Any) -> Any:
         return type(old)(saved) if isinstance(old, np.floating) else saved
     ((kind, content),) = saved.items()
     if kind == "array":
-        made = wrap_plain(NDArray, content)
-        return made.as_in_context(old.context) if isinstance(old, NDArray) else made
+        output = wrap_plain(NDArray, content)
+        return output.as_in_context(old.context) if isinstance(old, NDArray) else output
     if kind == "object":
         if old is not None:
             set_fields(old, content)
@@ -160,16 +160,16 @@ def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
     if "own" in order:
         data.load_state_dict(order["own"])
         return
-    wanted = order["idx"]
-    if not isinstance(data, NDArrayIter) or sorted(wanted) != sorted(data._rows):
+    target = order["idx"]
+    if not isinstance(data, NDArrayIter) or sorted(target) != sorted(data._rows):
         raise MXNetError("train_data has another number of samples than the training state.")
-    places = np.argsort(data._rows)[wanted]
-    if (places != np.arange(len(places))).any():
-        index = torch.from_numpy(places)
+    positions = np.argsort(data._rows)[target]
+    if (positions != np.arange(len(positions))).any():
+        index = torch.from_numpy(positions)
         for named in (data.data, data.label):
             named[:] = [(name, _reordered(x, index)) for name, x in named]
-        data._rows = wanted.copy()
-    data.idx = order.get("shuffled", wanted).copy()
+        data._rows = target.copy()
+    data.idx = order.get("shuffled", target).copy()
     data.cursor = order["cursor"]
     data._cache_data, data._cache_label = order["rolled"]
 

@@ -162,8 +162,8 @@ def _torch_runner(module: torch.fx.GraphModule, source: Model) -> Run:
 
     def run(feed: dict[str, np.ndarray]) -> list[np.ndarray]:
         with torch.no_grad():
-            made = module(*(torch.from_numpy(feed[n]) for n in names))
-        return [t.numpy() for t in (made if isinstance(made, tuple) else (made,))]
+            output = module(*(torch.from_numpy(feed[n]) for n in names))
+        return [t.numpy() for t in (output if isinstance(output, tuple) else (output,))]
 
     return run
 
@@ -200,8 +200,8 @@ def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
         safetensors_file.write(scratch, tensors)
         stored = safetensors_file.read(scratch)
         for name, tensor in tensors.items():
-            found = wrap_plain(NDArray, stored[name]).asnumpy()
-            report.add(name, compare([found], [tensor.detach().numpy()]))
+            result = wrap_plain(NDArray, stored[name]).asnumpy()
+            report.add(name, compare([result], [tensor.detach().numpy()]))
         report.check()
         scratch.replace(path)
     finally:

@@ -46,12 +46,12 @@ def in_layer_order(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _place(path: str) -> tuple:
     *parts, name = path.split(".")
-    made = []
+    items = []
     is_dense = False
     for part in parts:
-        made.append(_part(path, part, INSIDE_DENSE if is_dense else PLAIN))
+        items.append(_part(path, part, INSIDE_DENSE if is_dense else PLAIN))
         is_dense = is_dense or part.startswith(("denselayer", "transition"))
-    return (*made, (1000, 0, name))
+    return (*items, (1000, 0, name))
 
 
 def _part(path: str, part: str, table: dict[str, int]) -> tuple[int, int, str]:
@@ -59,8 +59,8 @@ def _part(path: str, part: str, table: dict[str, int]) -> tuple[int, int, str]:
         return int(part), 0, ""
     if part in LAST:
         return LAST[part], 0, ""
-    found = WORD.match(part)
-    word, number = found.groups() if found else (part, "")
+    match = WORD.match(part)
+    word, number = match.groups() if match else (part, "")
     if word in table:
         return int(number or 0), table[word], ""
     if word in SINGLE:
@@ -109,10 +109,10 @@ def from_torch(
     try:
         block = import_to_gluon(_exported(module, examples))
         with torch.no_grad():
-            wanted = module(*examples)
+            target = module(*examples)
     finally:
         module.train(was_training)
-    compare_outputs(block, examples, wanted, tolerance)
+    compare_outputs(block, examples, target, tolerance)
     return block
 
 
@@ -158,8 +158,8 @@ def compare_outputs(
     block: Block, examples: Sequence[Tensor], wanted: Any, tolerance: float
 ) -> Report:
     """Compare what a block computes with what torch computed."""
-    found = block(*(_array(x) for x in examples))
-    ours = [o.asnumpy() for o in (found if isinstance(found, list | tuple) else [found])]
+    result = block(*(_array(x) for x in examples))
+    ours = [o.asnumpy() for o in (result if isinstance(result, list | tuple) else [result])]
     theirs = [t.numpy() for t in (wanted if isinstance(wanted, list | tuple) else [wanted])]
     report = Report("torch", tolerance)
     report.add("example", compare(ours, theirs))
@@ -244,21 +244,21 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
             f"the checkpoint has {len(theirs)} layers with parameters, {type(net).__name__} has "
             f"{len(ours)}: it belongs to another architecture."
         )
-    found = []
+    results = []
     for (name, mine), (key, layer) in zip(ours.items(), theirs.items(), strict=True):
-        found += _matched(name, mine, key, layer)
-    for parameter, tensor in found:
+        results += _matched(name, mine, key, layer)
+    for parameter, tensor in results:
         parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
     return net
 
 
 def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Group parameters by their layer, in order."""
-    made: dict[str, dict[str, Any]] = {}
+    items: dict[str, dict[str, Any]] = {}
     for path, value in named.items():
         layer, _, name = path.rpartition(".")
-        made.setdefault(layer, {})[name] = value
-    return made
+        items.setdefault(layer, {})[name] = value
+    return items
 
 
 def _matched(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:

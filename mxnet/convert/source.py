@@ -83,9 +83,9 @@ class Model:
         """Run the symbol; what is neither given nor a parameter, such as labels, is zeros."""
         fed = {n.name for n in self.inputs}
         arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
-        found, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        result, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
         args = {}
-        for name, shape in zip(self.symbol.list_arguments(), found, strict=True):
+        for name, shape in zip(self.symbol.list_arguments(), result, strict=True):
             if name in self.arrays:
                 args[name] = self.arrays[name]
             else:
@@ -96,8 +96,8 @@ class Model:
 
     def constant(self, entry: Entry) -> Tensor | None:
         """Return the value of an entry that follows from parameters alone."""
-        found = Translator(self.params, torch.float32).constant(entry)
-        return None if found is None else torch.from_numpy(found)
+        result = Translator(self.params, torch.float32).constant(entry)
+        return None if result is None else torch.from_numpy(result)
 
 
 def as_model(
@@ -136,8 +136,8 @@ def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
     if isinstance(shapes, Mapping):
         return {n: tuple(s) for n, s in shapes.items()}
     if len(shapes) != len(inputs):
-        wanted = ", ".join(n.name for n in inputs)
-        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {wanted}.")
+        expected = ", ".join(n.name for n in inputs)
+        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {expected}.")
     return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
 
 
@@ -150,9 +150,9 @@ def _finish_initialization(
         return
     given = shapes if isinstance(shapes, Mapping) else dict(zip(order, shapes, strict=False))
     sizes = {n: tuple(d if isinstance(d, int) else 1 for d in s) for n, s in given.items()}
-    found, _, states = symbol.infer_shape_partial(**sizes)
+    result, _, states = symbol.infer_shape_partial(**sizes)
     names = symbol.list_arguments() + symbol.list_auxiliary_states()
-    for name, shape in zip(names, [*found, *states], strict=True):
+    for name, shape in zip(names, [*result, *states], strict=True):
         if name in waiting and shape and all(shape):
             waiting[name].shape = shape
             waiting[name]._finish_deferred_init()
@@ -169,14 +169,14 @@ def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
         order = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
         if isinstance(shapes, Mapping):
             order = list(shapes)
-        made = block(*(sym.var(n) for n in order))
-        symbol = sym.Group(list(made)) if isinstance(made, list | tuple) else made
+        output = block(*(sym.var(n) for n in order))
+        symbol = sym.Group(list(output)) if isinstance(output, list | tuple) else output
     _finish_initialization(symbol, block, order, shapes)
-    places = block._collect_params_with_prefix()
+    positions = block._collect_params_with_prefix()
     arrays, names = {}, {}
-    for place, parameter in places.items():
+    for position, parameter in positions.items():
         arrays[parameter.name] = parameter._reduce()
-        names.setdefault(parameter.name, place)
+        names.setdefault(parameter.name, position)
     for name, parameter in block.collect_params().items():
         arrays.setdefault(name, parameter._reduce())
     if not isinstance(symbol, Symbol):
@@ -264,8 +264,8 @@ class Report:
     @property
     def largest(self) -> Difference:
         """The largest differences of all."""
-        found = [d for row in self.rows.values() for d in row] or [Difference(0.0, 0.0)]
-        return Difference(max(d.absolute for d in found), max(d.relative for d in found))
+        results = [d for row in self.rows.values() for d in row] or [Difference(0.0, 0.0)]
+        return Difference(max(d.absolute for d in results), max(d.relative for d in results))
 
     @property
     def passed(self) -> bool:

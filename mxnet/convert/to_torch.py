@@ -112,8 +112,8 @@ class TorchWriter:
                 known[node.name] = tuple(shape)
         self.shapes = None
         if complete:
-            found = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
-            self.shapes = found.values
+            match = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
+            self.shapes = match.values
         kinds = {n: t.dtype for n, t in params.items()}
         kinds.update(self.model.dtypes)
         inferred = infer_types(graph, kinds, torch.float32)
@@ -136,9 +136,9 @@ class TorchWriter:
         self.graph.eliminate_dead_code()
         self._drop_unused()
         self.graph.lint()
-        made = fx.GraphModule(self.root, self.graph, self.model.name)
-        made.eval()
-        return made
+        created = fx.GraphModule(self.root, self.graph, self.model.name)
+        created.eval()
+        return created
 
     def _used_variables(self, graph: Graph) -> set[Node]:
         """Return the variables that something other than a training head reads."""
@@ -210,17 +210,17 @@ class TorchWriter:
             inputs = [self._value(v) for v in inputs]
         build = TORCH_ROWS.get(call.op.name)
         last = len(self.graph.nodes)
-        made: Any = None
+        created: Any = None
         if build is not None:
             try:
-                made = build(self, call, *inputs)
+                created = build(self, call, *inputs)
             except NoRow:
-                made = None
-        if made is None:
-            made = self._plain(call, inputs)
-        if made is None:
-            made = self._traced(call, inputs)
-        outputs = list(made) if isinstance(made, list | tuple) else [made]
+                created = None
+        if created is None:
+            created = self._plain(call, inputs)
+        if created is None:
+            created = self._traced(call, inputs)
+        outputs = list(created) if isinstance(created, list | tuple) else [created]
         self._name(node, outputs, last)
         return outputs
 
@@ -248,9 +248,9 @@ class TorchWriter:
         if not _is_torch(raw):
             return None
         result = raw(*(torch.ones(1, dtype=t) for t in call.dtypes)).dtype
-        made = self.call(raw, *inputs)
-        wanted = call.out_dtypes[0]
-        return made if result is wanted else self.method("to", made, wanted)
+        created = self.call(raw, *inputs)
+        target = call.out_dtypes[0]
+        return created if result is target else self.method("to", created, target)
 
     def _traced(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
         """Write the torch functions that a kernel calls, for the shapes that are known."""
@@ -264,8 +264,8 @@ class TorchWriter:
         extra = call.op.context_for(False, torch.device("cpu"))
 
         def run(*tensors: Tensor) -> Any:
-            made = call.op.function(*tensors, **call.attrs, **extra)
-            return tuple(made) if isinstance(made, list | tuple) else (made,)
+            created = call.op.function(*tensors, **call.attrs, **extra)
+            return tuple(created) if isinstance(created, list | tuple) else (created,)
 
         try:
             with torch.no_grad():
@@ -284,8 +284,8 @@ class TorchWriter:
             if inner.op == "placeholder":
                 values[inner] = next(rest)
             elif inner.op == "output":
-                found = fx.map_arg(inner.args[0], lambda n: values[n])
-                return list(found)
+                match = fx.map_arg(inner.args[0], lambda n: values[n])
+                return list(match)
             elif inner.op == "get_attr":
                 path = f"{_identifier(node.name)}_{inner.target.replace('.', '_').strip('_')}"
                 self.register(path, getattr(traced, inner.target), True)
@@ -314,11 +314,11 @@ class TorchWriter:
         """Write the nodes of a body here, once for every call, and return its outputs."""
         variables = graph.variables
         by_name = dict(zip([v.name for v in variables], shapes, strict=True))
-        found = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
+        match = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
         kinds = dict(zip([v.name for v in variables], dtypes, strict=True))
         inferred = infer_types(graph, kinds, torch.float32)
         assert self.shapes is not None
-        self.shapes |= found.values
+        self.shapes |= match.values
         self.dtypes |= {n: [t or torch.float32 for t in v] for n, v in inferred.values.items()}
         feed = dict(zip(variables, inputs, strict=True))
         return interpret(graph, lambda node: feed[node], self._apply)
@@ -338,10 +338,10 @@ class TorchWriter:
             chosen = [[values[i] for i in places] for values in (names, shapes, dtypes)]
             heads = self.inline_body(graph, *chosen)
             self.graph.output(tuple(self.method("clone", h) for h in heads))
-            made = fx.GraphModule(self.root, self.graph, name)
+            created = fx.GraphModule(self.root, self.graph, name)
         finally:
             self.graph = outer
-        self.root.add_module(name, made)
+        self.root.add_module(name, created)
         return self.graph.get_attr(name)
 
     # -- recurrent layers -------------------------------------------------------------------
@@ -357,7 +357,7 @@ class TorchWriter:
         directions = 2 if a["bidirectional"] else 1
         sizes = (call.shapes[0][-1], a["state_size"], a["num_layers"], directions)
         weights = unpack_parameters(packed, *sizes, GATES[a["mode"]], None)
-        made = []
+        items = []
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         for i, tensor in enumerate(weights):
             cell, kind = divmod(i, 4)
@@ -365,8 +365,8 @@ class TorchWriter:
             suffix = "_reverse" if reverse else ""
             path = f"{_identifier(call.node.name)}.{kinds[kind]}_l{layer}{suffix}"
             self.register(path, tensor)
-            made.append(self.graph.get_attr(path))
-        return made
+            items.append(self.graph.get_attr(path))
+        return items
 
 
 def _is_torch(function: Any) -> bool:
@@ -381,7 +381,7 @@ def _identifier(name: str) -> str:
     >>> _identifier("stage1.conv-0"), _identifier("0"), _identifier("in")
     ('stage1_conv_0', '_0', 'in_')
     """
-    made = re.sub(r"\W", "_", name)
-    if made[:1].isdigit():
-        made = f"_{made}"
-    return f"{made}_" if keyword.iskeyword(made) else made
+    created = re.sub(r"\W", "_", name)
+    if created[:1].isdigit():
+        created = f"_{created}"
+    return f"{created}_" if keyword.iskeyword(created) else created

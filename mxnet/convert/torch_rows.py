@@ -405,9 +405,9 @@ def rnn(w: TorchWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) 
     weights = w.recurrent_weights(call)
     hidden = tuple(states) if a["mode"] == "lstm" else states[0]
     options = (True, a["num_layers"], 0.0, False, a["bidirectional"], False)
-    made = w.call(RECURRENT[a["mode"]], x, hidden, weights, *options)
+    output = w.call(RECURRENT[a["mode"]], x, hidden, weights, *options)
     count = 1 if not a["state_outputs"] else (3 if a["mode"] == "lstm" else 2)
-    return [w.call(operator.getitem, made, i) for i in range(count)]
+    return [w.call(operator.getitem, output, i) for i in range(count)]
 
 
 # Longer loops make code that nobody reads and compilers take minutes for.
@@ -435,23 +435,23 @@ def foreach(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
     _check_steps(w, call, shapes[0][0])
     order = [*data_at, *state_at, *rest_at]
     facts: list[Any] = [None] * len(order)
-    for i, place in enumerate(order):
+    for i, position in enumerate(order):
         shape = (shapes[i][1:] or (1,)) if i < n_data else shapes[i]
-        facts[place] = (shape, call.dtypes[i])
+        facts[position] = (shape, call.dtypes[i])
     states, rows = list(xs[n_data : n_data + n_states]), []
     for step in range(shapes[0][0]):
         feed: list[Any] = [None] * len(order)
-        for i, place in enumerate(data_at):
+        for i, position in enumerate(data_at):
             is_vector = len(shapes[i]) == 1
             at = slice(step, step + 1) if is_vector else step
-            feed[place] = w.call(operator.getitem, xs[i], at)
-        for place, value in zip(state_at, states, strict=True):
-            feed[place] = value
-        for place, value in zip(rest_at, xs[n_data + n_states :], strict=True):
-            feed[place] = value
-        made = w.inline_body(graph, feed, [f[0] for f in facts], [f[1] for f in facts])
-        rows.append(made[:n_out])
-        states = made[n_out:]
+            feed[position] = w.call(operator.getitem, xs[i], at)
+        for position, value in zip(state_at, states, strict=True):
+            feed[position] = value
+        for position, value in zip(rest_at, xs[n_data + n_states :], strict=True):
+            feed[position] = value
+        output = w.inline_body(graph, feed, [f[0] for f in facts], [f[1] for f in facts])
+        rows.append(output[:n_out])
+        states = output[n_out:]
     stacked = [w.call(torch.stack, list(column)) for column in zip(*rows, strict=True)]
     return [*stacked, *states]
 
@@ -465,7 +465,7 @@ def while_loop(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
     _check_steps(w, call, limit)
     if not a["pad_outputs"] and n_out:
         raise w.unsupported(call, "returns as many rows as there were steps, which is dynamic.")
-    places = [a["func_input_locs"][i] for i in a["func_var_locs"]]
+    positions = [a["func_input_locs"][i] for i in a["func_var_locs"]]
     values, rows, going = list(xs), [], None
 
     def body(part: Any, at: Any) -> list[Any]:
@@ -475,12 +475,12 @@ def while_loop(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
     for _ in range(limit):
         holds = w.method("bool", w.method("reshape", body(test, a["cond_input_locs"])[0], ()))
         going = holds if going is None else w.call(torch.logical_and, going, holds)
-        made = body(graph, a["func_input_locs"])
-        rows.append([w.call(torch.where, going, m, 0) for m in made[:n_out]])
-        for place, new in zip(places, made[n_out:], strict=True):
-            values[place] = w.call(torch.where, going, new, values[place])
+        output = body(graph, a["func_input_locs"])
+        rows.append([w.call(torch.where, going, m, 0) for m in output[:n_out]])
+        for position, new in zip(positions, output[n_out:], strict=True):
+            values[position] = w.call(torch.where, going, new, values[position])
     stacked = [w.call(torch.stack, list(column)) for column in zip(*rows, strict=True)]
-    return [*stacked, *(values[p] for p in places)]
+    return [*stacked, *(values[p] for p in positions)]
 
 
 @row("_cond")
@@ -497,5 +497,5 @@ def cond(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
         w.body_module(graph, a[key], shapes, call.dtypes, f"{name}_{key[:4]}")
         for graph, key in ((then, "then_input_locs"), (other, "else_input_locs"))
     ]
-    made = w.call(torch.ops.higher_order.cond, truth, *branches, tuple(xs))
-    return [w.call(operator.getitem, made, i) for i in range(a["num_outputs"])]
+    output = w.call(torch.ops.higher_order.cond, truth, *branches, tuple(xs))
+    return [w.call(operator.getitem, output, i) for i in range(a["num_outputs"])]

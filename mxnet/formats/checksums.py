@@ -31,14 +31,14 @@ def checksum(pieces: Sequence[Buffer]) -> int:
     It is the CRC-32 of the bytes, in which each whole block of 64 KB of a piece is replaced by the
     sum of its 64-bit words: that is as fast as memory, and finds every flipped bit.
     """
-    found = 0
+    result = 0
     for piece in pieces:
         count = len(piece) // BLOCK
         if count:
             words = np.frombuffer(piece, "<u8", count * BLOCK // 8).reshape(count, -1)
-            found = zlib.crc32(words.sum(axis=1, dtype="<u8"), found)
-        found = zlib.crc32(memoryview(piece)[count * BLOCK :], found)
-    return found
+            result = zlib.crc32(words.sum(axis=1, dtype="<u8"), result)
+        result = zlib.crc32(memoryview(piece)[count * BLOCK :], result)
+    return result
 
 
 class ChecksumPool:

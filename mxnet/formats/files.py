@@ -77,16 +77,16 @@ class FileBytes:
 
     def read(self, at: int, count: int) -> bytes:
         """Return bytes at an offset; fewer than were asked for are an error."""
-        found = self._read(at, count)
-        while len(found) < count:  # a signal, or a file system that reads in portions
-            more = self._read(at + len(found), count - len(found))
+        result = self._read(at, count)
+        while len(result) < count:  # a signal, or a file system that reads in portions
+            more = self._read(at + len(result), count - len(result))
             if not more:
                 raise FormatError(
-                    f"{self.path}: at byte {at} expected {count} bytes, found {len(found)}: the "
+                    f"{self.path}: at byte {at} expected {count} bytes, found {len(result)}: the "
                     "file became shorter while it was read."
                 )
-            found += more
-        return found
+            result += more
+        return result
 
     def peek(self, at: int, count: int) -> bytes:
         """Return bytes at an offset, perhaps fewer than were asked for."""
@@ -98,9 +98,9 @@ class FileBytes:
         overlap = len(wanted) - 1
         while start + len(wanted) <= stop:
             chunk = self.read(start, min(CHUNK, stop - start))
-            found = chunk.find(wanted)
-            if found >= 0:
-                return start + found
+            result = chunk.find(wanted)
+            if result >= 0:
+                return start + result
             start += max(1, len(chunk) - overlap)
         return -1
 

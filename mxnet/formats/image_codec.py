@@ -140,14 +140,14 @@ def _netpbm(content: memoryview, start: bytes) -> ImageSize | None:
 
 def _jpeg_2000(content: memoryview, start: bytes) -> ImageSize | None:
     head = bytes(content[:4096])
-    found = head.find(b"ihdr")
-    if found >= 0:
-        height, width = struct.unpack_from(">II", head, found + 4)
+    result = head.find(b"ihdr")
+    if result >= 0:
+        height, width = struct.unpack_from(">II", head, result + 4)
         return ImageSize(width, height)
-    found = head.find(b"\xff\x4f\xff\x51")
-    if found < 0:
+    result = head.find(b"\xff\x4f\xff\x51")
+    if result < 0:
         return None
-    right, bottom, left, top = struct.unpack_from(">IIII", head, found + 8)
+    right, bottom, left, top = struct.unpack_from(">IIII", head, result + 8)
     return ImageSize(max(0, right - left), max(0, bottom - top))
 
 

@@ -73,14 +73,14 @@ def write(
     """
     sections = list(_sections(arrays, np_shape))  # every error comes before the file is touched
     with replacing(local_path(place)) as file, ChecksumPool() as pool:
-        found = []
+        results = []
         for section in sections:
             pieces = [p if isinstance(p, bytes) else _bytes_of(p) for p in section]
             checksum = pool.submit(pieces)
             for piece in pieces:
                 file.write(piece)
-            found.append(checksum.result())
-        _head, *records, names = found
+            results.append(checksum.result())
+        _head, *records, names = results
         trailer = {"arrays": records, "names": names}
         file.write(dump_trailer({**trailer, "info": dict(info)} if info else trailer))
 
@@ -369,10 +369,12 @@ class ParamsReader:
 
     def indices(self, shape: tuple[int, ...], row: DTypeRow, limit: int) -> Tensor:
         """Read indices and make sure that each lies in [0, limit)."""
-        found = self.data(shape, row).to(torch.int64)
-        if found.numel() and (int(found.min()) < 0 or int(found.max()) >= limit):
-            self.fail(f"indices from 0 to {limit - 1}", f"{int(found.min())} to {int(found.max())}")
-        return found
+        result = self.data(shape, row).to(torch.int64)
+        if result.numel() and (int(result.min()) < 0 or int(result.max()) >= limit):
+            self.fail(
+                f"indices from 0 to {limit - 1}", f"{int(result.min())} to {int(result.max())}"
+            )
+        return result
 
     def shape(self) -> tuple[int, ...]:
         """Read a shape of 64-bit sizes."""

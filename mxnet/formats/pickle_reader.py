@@ -161,11 +161,11 @@ class _Machine:
 
     def items(self) -> list:
         """Return what lies above the last mark, and take the mark away."""
-        for place in range(len(self.stack) - 1, -1, -1):
-            if self.stack[place] is _MARK:
-                found = self.stack[place + 1 :]
-                del self.stack[place:]
-                return found
+        for position in range(len(self.stack) - 1, -1, -1):
+            if self.stack[position] is _MARK:
+                result = self.stack[position + 1 :]
+                del self.stack[position:]
+                return result
         raise self.error("a mark on the stack", "none")
 
     def container(self, made: Any) -> None:
@@ -321,9 +321,9 @@ def _dict(m: _Machine) -> None:
 
 
 def _protocol(m: _Machine) -> None:
-    found = m.number("<B")
-    if found > NEWEST_PROTOCOL:
-        m.fail(f"a protocol up to {NEWEST_PROTOCOL}", str(found))
+    result = m.number("<B")
+    if result > NEWEST_PROTOCOL:
+        m.fail(f"a protocol up to {NEWEST_PROTOCOL}", str(result))
 
 
 def _set_pair(m: _Machine) -> None:

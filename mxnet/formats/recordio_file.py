@@ -58,14 +58,14 @@ def encode(payload: bytes | bytearray | memoryview) -> bytes:
 def _parts(payload: bytes) -> list[bytes]:
     """Cut the payload at each magic that stands at a multiple of 4."""
     parts, start = [], 0
-    found = payload.find(MAGIC_BYTES)
-    while found >= 0:
-        if found % 4 == 0:
-            parts.append(payload[start:found])
-            start = found + 4
-            found = payload.find(MAGIC_BYTES, start)
+    result = payload.find(MAGIC_BYTES)
+    while result >= 0:
+        if result % 4 == 0:
+            parts.append(payload[start:result])
+            start = result + 4
+            result = payload.find(MAGIC_BYTES, start)
         else:
-            found = payload.find(MAGIC_BYTES, found + 1)
+            result = payload.find(MAGIC_BYTES, result + 1)
     return [*parts, payload[start:]]
 
 
@@ -167,9 +167,9 @@ class RecordReader:
         if at >= self.size and not self._has_grown(at):
             return None, at
         if isinstance(self.data, FileBytes):
-            found = self._read_whole(self.data, at)
-            if found is not None:
-                return found
+            result = self._read_whole(self.data, at)
+            if result is not None:
+                return result
         return self._record(at)
 
     def _read_whole(self, data: FileBytes, at: int) -> tuple[bytes, int] | None:
@@ -314,15 +314,15 @@ class RecordReader:
     def _magic_after(self, start: int) -> int:
         """Return the first magic from ``start`` on at the same offset modulo 4, or the size."""
         phase = start % 4
-        begin, found = self._next_magic[phase]
-        if begin <= start <= found:
-            return found
-        found = self.data.find(MAGIC_BYTES, start)
-        while found >= 0 and found % 4 != phase:
-            found = self.data.find(MAGIC_BYTES, found + 1)
-        found = self.size if found < 0 else found
-        self._next_magic[phase] = (start, found)
-        return found
+        begin, result = self._next_magic[phase]
+        if begin <= start <= result:
+            return result
+        result = self.data.find(MAGIC_BYTES, start)
+        while result >= 0 and result % 4 != phase:
+            result = self.data.find(MAGIC_BYTES, result + 1)
+        result = self.size if result < 0 else result
+        self._next_magic[phase] = (start, result)
+        return result
 
     def _has_grown(self, at: int) -> bool:
         """Return whether the file now reaches beyond an offset, and take in what was added."""
@@ -332,8 +332,8 @@ class RecordReader:
         return at < self.size
 
     def _no_magic(self, at: int) -> FormatError:
-        found = self.data[at : at + 4].hex(" ")
-        return self._error(at, f"the magic {MAGIC_BYTES.hex(' ')} of a record", found)
+        result = self.data[at : at + 4].hex(" ")
+        return self._error(at, f"the magic {MAGIC_BYTES.hex(' ')} of a record", result)
 
     def _error(self, at: int, expected: str, found: str) -> FormatError:
         return FormatError(f"{self.name}: at byte {at} expected {expected}, found {found}.")
@@ -390,23 +390,23 @@ def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
 
 
 def _parsed(place: str | os.PathLike[str], parse: Callable, expected: str, on_error: str) -> Parsed:
-    found = Parsed()
+    result = Parsed()
     path = existing_file(place)
     for number, line in enumerate(_lines(path), 1):
         text = line.decode("utf-8", "surrogateescape").strip()
         if not text:
             continue
         try:
-            found.append(parse(text.split("\t")))
+            result.append(parse(text.split("\t")))
         except (ValueError, TypeError, OverflowError):
             if on_error == "skip":
-                found.skipped += 1
+                result.skipped += 1
                 continue
             shown = text if len(text) <= 80 else text[:80] + "..."
             raise FormatError(
                 f"{path}: in line {number} expected {expected}, found {shown!r}."
             ) from None
-    return found
+    return result
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -558,16 +558,16 @@ def color_augmenters(
     rand_gray: float,
 ) -> list[Augmenter]:
     """Return the augmenters that change colors, those that are wanted."""
-    made: list[Augmenter] = []
+    items: list[Augmenter] = []
     if brightness or contrast or saturation:
-        made.append(ColorJitterAug(brightness, contrast, saturation))
+        items.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:
-        made.append(HueJitterAug(hue))
+        items.append(HueJitterAug(hue))
     if pca_noise > 0:
-        made.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
+        items.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
     if rand_gray > 0:
-        made.append(RandomGrayAug(rand_gray))
-    return made
+        items.append(RandomGrayAug(rand_gray))
+    return items
 
 
 def normalizers(mean: Any, std: Any) -> list[Augmenter]:

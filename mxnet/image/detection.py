@@ -313,6 +313,6 @@ class ImageDetIter(ImageIter):
         red, green, blue = color or [chance.whole(0, 255) for _ in range(3)]
         cv2.rectangle(pixels, (left, top), (right, bottom), (blue, green, red), thickness)
         if names and int(row[0]) in names:
-            place = (left + 5, top + 20)
+            position = (left + 5, top + 20)
             text = str(names[int(row[0])])
-            cv2.putText(pixels, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (blue, green, red))
+            cv2.putText(pixels, text, position, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (blue, green, red))

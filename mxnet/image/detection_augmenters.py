@@ -192,10 +192,10 @@ class DetRandomCropAug(DetAugmenter):
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
         """Return the changed image and its boxes."""
-        found = self._proposal(label, *src.shape[:2]) if self.enabled else None
-        if found is None:
+        result = self._proposal(label, *src.shape[:2]) if self.enabled else None
+        if result is None:
             return src, label
-        crop, label = found
+        crop, label = result
         return fixed_crop(src, *crop), label
 
     def _proposal(
@@ -312,10 +312,10 @@ class DetRandomPadAug(DetAugmenter):
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
         """Return the changed image and its boxes."""
         height, width = src.shape[:2]
-        found = self._proposal(height, width) if self.enabled else None
-        if found is None:
+        result = self._proposal(height, width) if self.enabled else None
+        if result is None:
             return src, label
-        x, y, w, h = found
+        x, y, w, h = result
         color = self.pad_val if isinstance(self.pad_val, list | tuple) else [self.pad_val] * 4
         src = copyMakeBorder(src, y, h - y - height, x, w - x - width, values=tuple(color))
         moved = label.copy()

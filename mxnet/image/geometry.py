@@ -114,8 +114,8 @@ def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
         pixels = pixels.copy(order="C")
     if isinstance(like, NDArray):
         return wrap_plain(type(like), torch.from_numpy(pixels))
-    made = wrap_plain(NDArray, torch.from_numpy(pixels))
-    return made.as_np_ndarray() if is_np_array() else made
+    output = wrap_plain(NDArray, torch.from_numpy(pixels))
+    return output.as_np_ndarray() if is_np_array() else output
 
 
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
@@ -152,12 +152,12 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     w, h = _whole("imresize: w", w), _whole("imresize: h", h)
     if w < 1 or h < 1:
         raise MXNetError(f"imresize: width and height must be at least 1, got {w} and {h}.")
-    made = array_of(resized(pixels, w, h, interp), src)
+    output = array_of(resized(pixels, w, h, interp), src)
     if out is None:
-        return made
-    if out.shape != made.shape:
-        raise ShapeError(f"out has shape {out.shape}, and the resized image {made.shape}.")
-    out[:] = made
+        return output
+    if out.shape != output.shape:
+        raise ShapeError(f"out has shape {out.shape}, and the resized image {output.shape}.")
+    out[:] = output
     return out
 
 
@@ -178,8 +178,8 @@ def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndar
         raise MXNetError(
             f"Images of {pixels.dtype} cannot be resized with interp={interp}; {kinds} can."
         )
-    made = cv2.resize(pixels, (width, height), interpolation=method)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = cv2.resize(pixels, (width, height), interpolation=method)
+    return output[:, :, None] if output.ndim == 2 else output
 
 
 def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
@@ -248,8 +248,8 @@ def copyMakeBorder(
     given = [values] if isinstance(values, int | float) else list(values)
     filling = given or [value] * 3  # a fourth channel stays 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
-    made = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
-    result = array_of(made[:, :, None] if made.ndim == 2 else made, src)
+    output = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
+    result = array_of(output[:, :, None] if output.ndim == 2 else output, src)
     if out is None:
         return result
     out[:] = result
@@ -431,10 +431,10 @@ def random_size_crop(
     least, most = (area, 1.0) if isinstance(area, int | float | np.number) else area
     height, width, _ = src.shape
     for _ in range(ATTEMPTS):
-        wanted = chance.between(least, most) * height * width
+        target = chance.between(least, most) * height * width
         form = math.exp(chance.between(math.log(ratio[0]), math.log(ratio[1])))
-        new_width = round(math.sqrt(wanted * form))
-        new_height = round(math.sqrt(wanted / form))
+        new_width = round(math.sqrt(target * form))
+        new_height = round(math.sqrt(target / form))
         if 1 <= new_width <= width and 1 <= new_height <= height:
             x0, y0 = chance.whole(0, width - new_width), chance.whole(0, height - new_height)
             crop = fixed_crop(src, x0, y0, new_width, new_height, size, interp)

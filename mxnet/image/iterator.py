@@ -239,31 +239,31 @@ class ImageIter(DataIter):
 
     def _samples(self, wanted: int) -> list[tuple[NDArray, Any]]:
         """Return up to so many samples, fewer at the end of the epoch."""
-        found: list[tuple[NDArray, Any]] = []
-        while len(found) < wanted:
+        results: list[tuple[NDArray, Any]] = []
+        while len(results) < wanted:
             try:
-                found.append(self._sample())
+                results.append(self._sample())
             except StopIteration:
                 break
-        return found
+        return results
 
     def next(self) -> DataBatch:
         """Return the next batch; ``pad`` says how many images at its end, or start, are extra."""
         if self._exhausted:
             raise StopIteration
         before, self._left_over = self._left_over, []
-        found = before + self._samples(self.batch_size - len(before))
+        result = before + self._samples(self.batch_size - len(before))
         pad = self.batch_size - len(before) if before else 0
-        if len(found) < self.batch_size:
-            if not found or self.last_batch_handle == "discard":
+        if len(result) < self.batch_size:
+            if not result or self.last_batch_handle == "discard":
                 self._exhausted = self.last_batch_handle == "discard"
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
-                self._left_over = found
+                self._left_over = result
                 raise StopIteration
-            pad = self.batch_size - len(found)
-            found = self._filled(found)
-        return self._batch(found, pad)
+            pad = self.batch_size - len(result)
+            result = self._filled(result)
+        return self._batch(result, pad)
 
     def _filled(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
         """Fill the last batch with images from the start, again and again if they are few.

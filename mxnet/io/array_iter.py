@@ -169,9 +169,9 @@ class NDArrayIter(DataIter):
     def _shuffle(self) -> None:
         self.idx = self.idx[host_order(self.num_data)]
         self._rows = self._rows[self.idx]  # MXNet, too, shuffles what is shuffled by all of `idx`
-        places = torch.from_numpy(self.idx)
-        self.data = [(name, _reordered(x, self._axis(x), places)) for name, x in self.data]
-        self.label = [(name, _reordered(x, self._axis(x), places)) for name, x in self.label]
+        positions = torch.from_numpy(self.idx)
+        self.data = [(name, _reordered(x, self._axis(x), positions)) for name, x in self.data]
+        self.label = [(name, _reordered(x, self._axis(x), positions)) for name, x in self.label]
 
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
@@ -257,8 +257,8 @@ def _first(samples: Tensor, axis: int, count: int) -> Tensor:
     """Return the first samples, starting over if there are fewer."""
     if count <= samples.shape[axis]:
         return samples.narrow(axis, 0, count)
-    places = torch.arange(count, device=samples.device) % samples.shape[axis]
-    return samples.index_select(axis, places)
+    positions = torch.arange(count, device=samples.device) % samples.shape[axis]
+    return samples.index_select(axis, positions)
 
 
 def _wrapped(like: NDArray, samples: Tensor) -> NDArray:

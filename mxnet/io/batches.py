@@ -37,10 +37,10 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         cls, name: str, shape: Sequence[int], dtype: Any = mx_real_t, layout: str | None = "NCHW"
     ) -> DataDesc:
         """Make the pair, and put dtype and layout beside it."""
-        made = super().__new__(cls, name, shape)
-        made.dtype = dtype
-        made.layout = layout
-        return made
+        output = super().__new__(cls, name, shape)
+        output.dtype = dtype
+        output.layout = layout
+        return output
 
     def __repr__(self) -> str:
         return f"DataDesc[{self.name},{self.shape},{self.dtype},{self.layout}]"

@@ -100,14 +100,14 @@ class PictureFill:
         return header.id
 
     def _label(self, header: IRHeader, width: int, where: str) -> np.ndarray | float:
-        found = _listed(self.labels, header, where)
-        size = np.size(found)
+        result = _listed(self.labels, header, where)
+        size = np.size(result)
         if size != width:
             raise MXNetError(
                 f"{where[0].upper()}{where[1:]} provides {size}-dimensional label but "
                 f"label_width is set to {width}."
             )
-        return found
+        return result
 
 
 class DetectionFill:
@@ -271,11 +271,11 @@ class Places:
         return self.known[number if self.order is None else self.order[number]]
 
     def _find_more(self) -> bool:
-        place = None if self.source is None else next(self.source, None)
-        if place is None:
+        position = None if self.source is None else next(self.source, None)
+        if position is None:
             self.source = None
             return False
-        self.known.append(place)
+        self.known.append(position)
         return True
 
 
@@ -377,27 +377,27 @@ class PictureBatches:
 
     def _next_samples(self) -> tuple[list[Sample], int]:
         """Return the samples of the next batch and how many of them only fill it."""
-        found = self._some(self.batch_size)
-        missing = self.batch_size - len(found)
+        result = self._some(self.batch_size)
+        missing = self.batch_size - len(result)
         if not missing:
-            return found, 0
+            return result, 0
         self.over = True
-        if found and self.round_batch:
+        if result and self.round_batch:
             self.went_round = True
-            while len(found) < self.batch_size:
+            while len(result) < self.batch_size:
                 self._begin_epoch()
-                found += self._some(self.batch_size - len(found))
-        return found, missing
+                result += self._some(self.batch_size - len(result))
+        return result, missing
 
     def _some(self, count: int) -> list[Sample]:
-        found: list[Sample] = []
-        while len(found) < count:
-            place = self.places.at(self.taken)
-            if place is None:
+        results: list[Sample] = []
+        while len(results) < count:
+            position = self.places.at(self.taken)
+            if position is None:
                 break
-            found.append(Sample(place, (self.seed, self.epoch, self.taken)))
+            results.append(Sample(position, (self.seed, self.epoch, self.taken)))
             self.taken += 1
-        return found
+        return results
 
     # -- work -------------------------------------------------------------------------------------
 

@@ -108,7 +108,7 @@ class Changes(NamedTuple):
         matrix[:, 2] = (np.array([new_width, new_height]) - matrix[:, :2] @ [width, height]) / 2
         size = max(1, int(new_width)), max(1, int(new_height))
         method = interpolation(self.inter_method, pixels, *size, chance)
-        made = opencv().warpAffine(
+        output = opencv().warpAffine(
             pixels,
             matrix,
             size,
@@ -116,7 +116,7 @@ class Changes(NamedTuple):
             borderMode=opencv().BORDER_CONSTANT,
             borderValue=[self.fill_value] * 4,
         )
-        return made[:, :, None] if made.ndim == 2 else made
+        return output[:, :, None] if output.ndim == 2 else output
 
     def _scale(self, chance: np.random.Generator) -> float:
         return chance.uniform(self.min_random_scale, self.max_random_scale)
@@ -284,8 +284,8 @@ def resized(
 ) -> np.ndarray:
     """Return the image in another size, with its channel axis."""
     method = interpolation(method, pixels, width, height, chance)
-    made = opencv().resize(pixels, (width, height), interpolation=method)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = opencv().resize(pixels, (width, height), interpolation=method)
+    return output[:, :, None] if output.ndim == 2 else output
 
 
 def resized_short(
@@ -304,8 +304,8 @@ def bordered(
     """Return the image with a border of one color."""
     cv2 = opencv()
     kind = cv2.BORDER_CONSTANT
-    made = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)
+    return output[:, :, None] if output.ndim == 2 else output
 
 
 Range = tuple[float, ...]
@@ -462,8 +462,8 @@ class DetectionChanges(NamedTuple):
                 ),
             )
             good = np.ones(len(boxes), bool)
-            for found, least, most in measures:
-                good &= (found >= self._of(least, sampler)) & (found <= self._of(most, sampler))
+            for result, least, most in measures:
+                good &= (result >= self._of(least, sampler)) & (result <= self._of(most, sampler))
         return bool(good.any())
 
     def _kept(self, crop: tuple, boxes: np.ndarray) -> np.ndarray:

@@ -198,8 +198,8 @@ def _image_record(
             "round_batch": round_batch,
             "seed": _seed(seed_aug),
         }
-        places = Places(files.part(part_index, num_parts), shuffle, seed)
-        return PictureBatches(places, fill, **{**settings, **other})
+        positions = Places(files.part(part_index, num_parts), shuffle, seed)
+        return PictureBatches(positions, fill, **{**settings, **other})
 
     if mean_img:
         plain = Normalization(np.zeros(data_shape[0], np.float32), np.ones(data_shape[0]))
@@ -498,8 +498,8 @@ def _mean_image(place: str, shape: Shape, batches: Callable[[], PictureBatches])
 
 
 def _read_mean(path: Path, shape: Shape) -> np.ndarray:
-    found = params_file.read(path)
-    mean = found.get("mean_img") if isinstance(found, dict) else None
+    result = params_file.read(path)
+    mean = result.get("mean_img") if isinstance(result, dict) else None
     if not isinstance(mean, torch.Tensor) or tuple(mean.shape) != tuple(shape):
         size = None if mean is None else tuple(getattr(mean, "shape", ()))
         raise MXNetError(f"{path} should hold 'mean_img' of shape {tuple(shape)}, found {size}.")

@@ -129,8 +129,8 @@ class _BinaryMetric(EvalMetric):
         if not label.numel():
             return [0, 0, 0, 0]
         others = ((label != label.min()) & (label != label.max())).sum()
-        yes, no, found, left = label == 1, label == 0, chosen == 1, chosen == 0
-        table = (found & yes, found & no, left & no, left & yes)
+        yes, no, result, left = label == 1, label == 0, chosen == 1, chosen == 0
+        table = (result & yes, result & no, left & no, left & yes)
         *counts, others = torch.stack([*(cell.sum() for cell in table), others]).tolist()
         if others:
             raise ValueError(
@@ -486,7 +486,7 @@ def ranks(pred: Tensor, label: Tensor) -> Tensor:
     classes = pred.shape[1]
     scores = as_float(pred).nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
     own = scores.gather(1, label.clamp(0, classes - 1))
-    places = label.new_ones(classes).cumsum(0) - 1
-    before = (scores > own) | ((scores == own) & (places > label))
+    positions = label.new_ones(classes).cumsum(0) - 1
+    before = (scores > own) | ((scores == own) & (positions > label))
     missing = ((label < 0) | (label >= classes)).squeeze(1)
     return before.sum(1).masked_fill(missing, max(classes, 2**31))

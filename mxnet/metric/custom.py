@@ -124,11 +124,11 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
         for label, pred in zip(_listed(labels), _listed(preds), strict=False):
-            found = self._feval(_on_host(label), _on_host(pred))
-            total, count = found if isinstance(found, tuple) else (found, 1)
+            result = self._feval(_on_host(label), _on_host(pred))
+            total, count = result if isinstance(result, tuple) else (result, 1)
             if isinstance(total, str) or total is None:
                 raise InvalidType(
-                    f"The function of metric {self.name!r} returned {found!r}: it must return a "
+                    f"The function of metric {self.name!r} returned {result!r}: it must return a "
                     "number, or (sum, count)."
                 )
             self._add(total, count)

@@ -216,9 +216,9 @@ def parse_dtype(value: Any) -> torch.dtype:
 
 def _dtype_among(accepts: Callable[[torch.dtype], bool]) -> AttributeType:
     def parse(value: Any) -> torch.dtype:
-        found = parse_dtype(value)
-        if accepts(found):
-            return found
+        result = parse_dtype(value)
+        if accepts(result):
+            return result
         raise _Refused
 
     names = tuple(name for name, row in dtypes.BY_NAME.items() if accepts(row.torch))

@@ -355,8 +355,8 @@ class Op:
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""
-        found = self._outputs(attrs) if callable(self._outputs) else self._outputs
-        count = len(found) if isinstance(found, tuple) else found
+        result = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        count = len(result) if isinstance(result, tuple) else result
         if not 0 <= count <= MAX_ARRAYS:
             raise MXNetError(f"{self.name}: {count} outputs; there can be up to {MAX_ARRAYS}.")
         return count

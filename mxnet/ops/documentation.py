@@ -63,14 +63,14 @@ def sections(text: str) -> dict[str, str]:
     """
     text = _dedented(text)
     first, *others = _HEADING.split(text) if "\n---" in text else [text]
-    found = {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
-    if "Examples" not in found:
-        for heading, body in found.items():
+    results = {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
+    if "Examples" not in results:
+        for heading, body in results.items():
             at = 0 if body.startswith(">>> ") else body.find("\n>>> ")
             if at >= 0:
-                found[heading], found["Examples"] = body[:at], body[at:]
+                results[heading], results["Examples"] = body[:at], body[at:]
                 break
-    return {heading: body.strip() for heading, body in found.items()}
+    return {heading: body.strip() for heading, body in results.items()}
 
 
 def parameter_items(text: str) -> dict[str, tuple[str, str]]:
@@ -79,12 +79,12 @@ def parameter_items(text: str) -> dict[str, tuple[str, str]]:
     >>> parameter_items("lr, wd : float\n    Numbers.")["wd"]
     ('float', 'Numbers.')
     """
-    found = {}
+    results = {}
     for names, kind, body in _ITEM.findall(text):
         item = (kind, body.replace("\n    ", "\n").strip())
         for name in names.split(", "):
-            found[name.lstrip("*")] = item
-    return found
+            results[name.lstrip("*")] = item
+    return results
 
 
 # -- an operator --------------------------------------------------------------------------------

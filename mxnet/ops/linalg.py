@@ -427,8 +427,8 @@ def _inverse_transposed(A: Tensor, factor: Tensor, regular: Tensor) -> Tensor:
     """Return ``factor A^-T``, and zero where the matrix is singular, as MXNet does."""
     inverse, _ = torch.linalg.inv_ex(A)
     batch = (*A.shape[:-2], 1, 1)
-    found = factor.reshape(batch) * inverse.mT
-    return torch.where(regular.reshape(batch), found, torch.zeros_like(found))
+    result = factor.reshape(batch) * inverse.mT
+    return torch.where(regular.reshape(batch), result, torch.zeros_like(result))
 
 
 @op("_linalg_det", "linalg_det", "_npi_det", total=3, precision="full")
@@ -613,9 +613,9 @@ def linalg_maketrian(A: Tensor, *, offset: int = 0, lower: bool = True) -> Tenso
         )
     size = side + abs(offset)
     rows, columns = _triangle(size, offset, lower, A.device)
-    made = A.new_zeros((*A.shape[:-1], size, size))
-    made[..., rows, columns] = A
-    return made
+    output = A.new_zeros((*A.shape[:-1], size, size))
+    output[..., rows, columns] = A
+    return output
 
 
 @linalg_maketrian.infer_outputs

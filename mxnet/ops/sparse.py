@@ -192,8 +192,8 @@ def keep_first(stype: str) -> Callable:
 def of_dot(attrs: Attrs, stypes: Stypes) -> str:
     """Return the storage type of a matrix product."""
     case = (*stypes, attrs["transpose_a"], attrs["transpose_b"])
-    wanted, possible = attrs["forward_stype"], DOT_RESULTS.get(case, ())
-    chosen = possible[0] if wanted is None and possible else wanted
+    target, possible = attrs["forward_stype"], DOT_RESULTS.get(case, ())
+    chosen = possible[0] if target is None and possible else target
     return chosen if chosen is not None else DOT_CONVERTED.get(case, DENSE)
 
 

@@ -166,9 +166,9 @@ def _owners(operators: list[Event], events: list[Event]) -> dict[int, Event]:
         number, row = event["args"]["Sequence number"], by_thread.get(event["tid"])
         if row is None:
             continue
-        place = bisect_right(starts[event["tid"]], event["ts"]) - 1
-        if place >= 0 and event["ts"] <= row[place]["ts"] + row[place]["dur"]:
-            owners[number] = row[place]
+        position = bisect_right(starts[event["tid"]], event["ts"]) - 1
+        if position >= 0 and event["ts"] <= row[position]["ts"] + row[position]["dur"]:
+            owners[number] = row[position]
     return owners
 
 
@@ -225,10 +225,10 @@ def grouped(events: Iterable[Event], marks: Iterable[Event]) -> tuple[Groups, Gr
 
 def _without_inner_operators(events: list[Event]) -> list[Event]:
     """Return the events of custom operators, those of their Python code without what they call."""
-    found = [e for e in events if e.get("cat") == CUSTOM_OPERATOR]
-    called = [e for e in found if not e["name"].endswith(f"::{PURE_PYTHON}")]
+    results = [e for e in events if e.get("cat") == CUSTOM_OPERATOR]
+    called = [e for e in results if not e["name"].endswith(f"::{PURE_PYTHON}")]
     rows = list(called)
-    for event in found:
+    for event in results:
         if event["name"].endswith(f"::{PURE_PYTHON}"):
             end = event["ts"] + event["dur"]
             inner = [e for e in called if e["tid"] == event["tid"] and event["ts"] <= e["ts"] < end]

@@ -148,9 +148,9 @@ class CSVLogger(_FileLogger):
         return "".join(self._line([row.get(n, math.nan) for n in self._names]) for row in rows)
 
     def _line(self, values: Any) -> str:
-        made = io.StringIO()
-        csv.writer(made, lineterminator="\n").writerow(values)
-        return made.getvalue()
+        output = io.StringIO()
+        csv.writer(output, lineterminator="\n").writerow(values)
+        return output.getvalue()
 
     def _read(self) -> list[dict[str, Any]]:
         with self._path.open(encoding="utf-8", newline="") as file:

@@ -126,8 +126,8 @@ def _traced(
     if isinstance(model, Symbol):
         return model, shapes
     names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
-    made = model(*map(variable, names))
-    symbol = Group(list(made)) if isinstance(made, list | tuple) else made
+    output = model(*map(variable, names))
+    symbol = Group(list(output)) if isinstance(output, list | tuple) else output
     if not isinstance(symbol, Symbol):
         raise TypeError(f"{type(model).__name__} cannot be traced: it must be a HybridBlock.")
     return symbol, {**dict(zip(names, (x.shape for x in inputs), strict=True)), **shapes}
@@ -185,11 +185,11 @@ def layer_times(
     def apply(node: Node, inputs: list[Tensor]) -> Sequence[Tensor]:
         call = _prepared_call(node, kernels[node], inputs)
         start = time.perf_counter()
-        made = call()
+        output = call()
         if inputs and inputs[0].is_cuda:
             torch.cuda.synchronize()
         measured[node].append(time.perf_counter() - start)
-        return made if isinstance(made, tuple | list) else (made,)
+        return output if isinstance(output, tuple | list) else (output,)
 
     with torch.no_grad():
         for _ in range(warmup + runs):
@@ -341,10 +341,10 @@ def _parameters(node: Node, known: Shapes | None) -> int:
     trained = [i for i, n in enumerate(names) if n in PARAMETERS and node.inputs[i].node.op is None]
     if known is None:
         shapes = _shapes_from_attributes(node)
-        found = [shapes[i] for i in trained]
+        matches = [shapes[i] for i in trained]
     else:
-        found = [known.get(node.inputs[i].node.name) for i in trained]
-    return sum(math.prod(s) for s in found if s is not None and min(s, default=1) > 0)
+        matches = [known.get(node.inputs[i].node.name) for i in trained]
+    return sum(math.prod(s) for s in matches if s is not None and min(s, default=1) > 0)
 
 
 def _shapes_from_attributes(node: Node) -> list[tuple[int, ...] | None]:

@@ -162,7 +162,7 @@ def _arrow_labels(
 ) -> Callable[[Node, int], str]:
     """Return a function that says what is written on the arrow from an output of a node."""
     internals = symbol.get_internals()
-    places = {(e.node, e.index): i for i, e in enumerate(internals._heads)}
+    positions = {(e.node, e.index): i for i, e in enumerate(internals._heads)}
     shapes = types = None
     if shape is not None:
         _, shapes, _ = internals.infer_shape(**shape)
@@ -174,12 +174,12 @@ def _arrow_labels(
             raise ValueError("Input type is incomplete")
 
     def label(node: Node, index: int) -> str:
-        place = places[node, index]
+        position = positions[node, index]
         parts = []
         if shapes is not None:
-            parts.append(_sizes(shapes[place][1:]))
+            parts.append(_sizes(shapes[position][1:]))
         if types is not None:
-            parts.append(f"({np.dtype(types[place]).name})")
+            parts.append(f"({np.dtype(types[position]).name})")
         return " ".join(parts)
 
     return label
@@ -259,14 +259,14 @@ def _order(rows: list[list[Key]], above: dict, below: dict) -> None:
         todo = pairwise(rows) if down else pairwise(rows[::-1])
         near = above if down else below
         for fixed, row in todo:
-            place = {k: i for i, k in enumerate(fixed)}
+            position = {k: i for i, k in enumerate(fixed)}
             own = {k: i for i, k in enumerate(row)}
-            row.sort(key=lambda k, p=place, o=own, n=near: _mean(n.get(k, ()), p, o[k]))
+            row.sort(key=lambda k, p=position, o=own, n=near: _mean(n.get(k, ()), p, o[k]))
 
 
 def _mean(neighbors: Sequence[Key], place: Mapping[Key, float], default: float) -> float:
-    found = [place[n] for n in neighbors if n in place]
-    return sum(found) / len(found) if found else default
+    results = [place[n] for n in neighbors if n in place]
+    return sum(results) / len(results) if results else default
 
 
 def _place(

@@ -276,10 +276,10 @@ class _TokenEmbedding(vocab.Vocabulary):
             Whether to look for the lower-case form of a missing token.
         """
         single = not isinstance(tokens, list)
-        wanted = [tokens] if single else tokens
+        expected = [tokens] if single else tokens
         if lower_case_backup:
-            wanted = [t if t in self.token_to_idx else t.lower() for t in wanted]
-        rows = self.idx_to_vec.asnumpy()[self.to_indices(wanted)]
+            expected = [t if t in self.token_to_idx else t.lower() for t in expected]
+        rows = self.idx_to_vec.asnumpy()[self.to_indices(expected)]
         return _array(rows[0] if single else rows)
 
     def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
@@ -294,16 +294,16 @@ class _TokenEmbedding(vocab.Vocabulary):
                 if single
                 else "`new_vectors` must be a 2-D NDArray if `tokens` is a list of several strings."
             )
-        wanted = tokens if isinstance(tokens, list) else [tokens]
+        expected = tokens if isinstance(tokens, list) else [tokens]
         rows = new_vectors.asnumpy()
         rows = rows[None] if rows.ndim == 1 else rows
-        if rows.shape != (len(wanted), self.vec_len):
+        if rows.shape != (len(expected), self.vec_len):
             raise AssertionError(
                 "The length of new_vectors must be equal to the number of tokens and the width of "
                 "new_vectors must be equal to the dimension of embeddings of the glossary: "
-                f"{(len(wanted), self.vec_len)} is needed, {rows.shape} is given."
+                f"{(len(expected), self.vec_len)} is needed, {rows.shape} is given."
             )
-        for token in wanted:
+        for token in expected:
             if token not in self.token_to_idx:
                 raise ValueError(
                     f"Token {token} is unknown. To update the embedding vector for an unknown "
@@ -311,7 +311,7 @@ class _TokenEmbedding(vocab.Vocabulary):
                     f"{self.unknown_token} in `tokens`. This is to avoid unintended updates."
                 )
         whole = self.idx_to_vec.asnumpy()
-        whole[self.to_indices(wanted)] = rows
+        whole[self.to_indices(expected)] = rows
         self._idx_to_vec[:] = _array(whole)
 
 

@@ -65,8 +65,8 @@ class Vocabulary:
         special = set(self._idx_to_token)
         # Equally frequent tokens are taken in the order of the alphabet.
         ranked = sorted(sorted(counter.items()), key=lambda pair: pair[1], reverse=True)
-        wanted = [token for token, n in ranked if n >= min_freq and token not in special]
-        self._idx_to_token += wanted[:most_freq_count]
+        target = [token for token, n in ranked if n >= min_freq and token not in special]
+        self._idx_to_token += target[:most_freq_count]
 
     def __len__(self) -> int:
         return len(self._idx_to_token)
@@ -99,12 +99,12 @@ class Vocabulary:
 
     def to_tokens(self, indices: int | list[int]) -> Any:
         """Return the token of a number, or of each in a list."""
-        found = []
+        results = []
         for index in indices if isinstance(indices, list) else [indices]:
             if not isinstance(index, int) or index >= len(self):
                 raise ValueError(f"Token index {index} in the provided `indices` is invalid.")
-            found.append(self._idx_to_token[index])
-        return found if isinstance(indices, list) else found[0]
+            results.append(self._idx_to_token[index])
+        return results if isinstance(indices, list) else results[0]
 
 
 def _require(condition: bool, message: str) -> None:

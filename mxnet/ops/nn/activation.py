@@ -213,19 +213,19 @@ def _along_axis(
         data = data / temperature
     if dtype is None:
         return kernel(data, axis)
-    wanted = dtypes.to_torch(dtype)
-    if torch.promote_types(wanted, data.dtype) is wanted:
-        return kernel(data, axis, wanted)
-    return kernel(data, axis).to(wanted)  # a narrower type takes the finished result
+    target = dtypes.to_torch(dtype)
+    if torch.promote_types(target, data.dtype) is target:
+        return kernel(data, axis, target)
+    return kernel(data, axis).to(target)  # a narrower type takes the finished result
 
 
 def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     """Return which elements along the axis stand before their row's length."""
-    wanted = [n for i, n in enumerate(data.shape) if i != axis % data.ndim]
-    if list(length.shape) != wanted:
+    target = [n for i, n in enumerate(data.shape) if i != axis % data.ndim]
+    if list(length.shape) != target:
         raise ShapeError(
             f"Shape inconsistent in softmax, Provided = {list(length.shape)}, "
-            f"inferred shape={wanted} for the length of data {list(data.shape)} along axis {axis}."
+            f"inferred shape={target} for the length of data {list(data.shape)} along axis {axis}."
         )
     size = [1] * data.ndim
     size[axis] = -1

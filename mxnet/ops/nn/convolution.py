@@ -237,8 +237,8 @@ def _crop_to_target(
 ) -> tuple[Shape, Shape]:
     """Return the pad and adj that make the output the wanted size."""
     surplus = [
-        full - wanted
-        for full, wanted in zip(
+        full - expected
+        for full, expected in zip(
             map(_full_size, spatial, kernel, stride, dilate), target, strict=True
         )
     ]

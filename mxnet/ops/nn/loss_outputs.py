@@ -50,7 +50,7 @@ def _agree(given: Shape, wanted: Shape) -> bool:
 
 def _check_label(name: str, data: Shape, label: Shape, multi_output: bool) -> None:
     fitting = _label_shapes(tuple(data), multi_output)
-    if not any(_agree(label, wanted) for wanted in fitting):
+    if not any(_agree(label, target) for target in fitting):
         shapes = " or ".join(str(list(s)) for s in dict.fromkeys(fitting))
         raise ShapeError(
             f"Shape inconsistent in {name}, Provided = {list(label)}, inferred shape={shapes} "
@@ -168,21 +168,21 @@ def softmax_output_gradient(
 ) -> tuple[Tensor, None]:
     """Return shares minus labels, scaled as `normalization` says."""
     if label.shape == data.shape:  # the label is a distribution
-        found = (out - label) * grad_scale
+        result = (out - label) * grad_scale
     else:
         shares, classes = _by_class(out, label, multi_output, preserve_shape)
-        found = _loss_gradient(shares, classes, 0.0 if multi_output else smooth_alpha)
+        result = _loss_gradient(shares, classes, 0.0 if multi_output else smooth_alpha)
         if use_ignore:
-            found = found.masked_fill(classes == ignore_label, 0.0)
+            result = result.masked_fill(classes == ignore_label, 0.0)
         if normalization == "valid":
             scale = grad_scale / (label != ignore_label).sum().clamp_min(1)
         elif normalization == "batch":
             scale = grad_scale / max(label.numel(), 1)
         else:
             scale = grad_scale / shares.shape[2] if multi_output else grad_scale
-        found = (found * scale).reshape(out.shape)
+        result = (result * scale).reshape(out.shape)
     # 1.9.1 multiplies by the output itself here, not by the gradient that comes in.
-    return (found * out if out_grad else found), None
+    return (result * out if out_grad else result), None
 
 
 # -- regression -----------------------------------------------------------------------------------
@@ -225,16 +225,16 @@ def _regression(
     function.__doc__ = f"{doc}\n\n    >>> {example}\n    "
     facts = {"precision": "full", "loss": True, "scales_loss": True}
     shapes = functools.partial(_regression_shapes, name)
-    made = op(name, f"_sparse_{name}", shape=shapes, **facts)(function)
+    record = op(name, f"_sparse_{name}", shape=shapes, **facts)(function)
 
-    @made.gradient
+    @record.gradient
     def rule(
         grad: Tensor, out: Tensor, data: Tensor, label: Tensor, *, grad_scale: float
     ) -> tuple[Tensor, None]:
         width = max(label.numel() // max(label.shape[0], 1), 1)
         return slope(out, label.reshape(out.shape)) * (grad_scale / width), None
 
-    return made
+    return record
 
 
 def _difference(out: Tensor, label: Tensor) -> Tensor:

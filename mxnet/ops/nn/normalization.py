@@ -366,10 +366,10 @@ def layer_norm(
         out = torch.layer_norm(x, x.shape[-1:], gamma, beta, eps)
         return out if inner else out.movedim(-1, axis).contiguous()
     out, mean, inverse_std = torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)
-    found = out, mean.detach().clone(), inverse_std.detach().reciprocal()
+    match = out, mean.detach().clone(), inverse_std.detach().reciprocal()
     if inner:
-        return found
-    moved, mean, std = (t.movedim(-1, axis).contiguous() for t in found)
+        return match
+    moved, mean, std = (t.movedim(-1, axis).contiguous() for t in match)
     return moved, mean, std
 
 
@@ -530,12 +530,12 @@ def _norms(data: Tensor, eps: float, mode: str) -> Tensor:
 def _with_norm(
     data: Tensor, *, eps: float = 1e-10, mode: str = "instance"
 ) -> tuple[Tensor, Tensor]:
-    made = l2_normalization.function(data, eps=eps, mode=mode)
+    output = l2_normalization.function(data, eps=eps, mode=mode)
     if data.ndim == 1:
-        return made, (data * data).add(eps).sqrt()
+        return output, (data * data).add(eps).sqrt()
     norms = _norms(data.detach(), eps, mode)
     kept = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
-    return made, norms if kept is None else norms.reshape(norms.shape[:kept])
+    return output, norms if kept is None else norms.reshape(norms.shape[:kept])
 
 
 l2_normalization.variant("hidden_outputs")(lambda attrs: partial(_with_norm, **attrs))

@@ -136,7 +136,7 @@ def _pool_windows(
         return _slide_over_padded(data, kind, kernel, stride, pad, sizes, with_pad)
     out = _slide(data, kind, kernel, stride, pad, True, with_pad)
     # torch drops a last window that begins in the padding; MXNet keeps it, with nothing in it.
-    missing = [wanted - n for wanted, n in zip(sizes, out.shape[2:], strict=True)]
+    missing = [target - n for target, n in zip(sizes, out.shape[2:], strict=True)]
     if any(missing):
         lowest = torch.finfo(data.dtype).min if empty_max is None else empty_max
         empty = lowest if kind == "max" else 0.0

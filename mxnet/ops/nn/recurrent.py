@@ -220,16 +220,16 @@ def _stepped_lstm(
     each = len(weights) // len(cell)
     hidden_out, cell_out = [], []
     for layer in range(len(cell) // directions):
-        found = []
+        results = []
         for direction in range(directions):
             k = layer * directions + direction
             mine = weights[k * each : (k + 1) * each]
             x = _reversed(data, lengths) if direction else data
             out, h, c = _stepped_layer(x, mine, state[k], cell[k], lengths, clip)
-            found.append(_reversed(out, lengths) if direction else out)
+            results.append(_reversed(out, lengths) if direction else out)
             hidden_out.append(h)
             cell_out.append(c)
-        data = torch.cat(found, -1) if directions == 2 else found[0]
+        data = torch.cat(results, -1) if directions == 2 else results[0]
         if p and training and layer + 1 < len(cell) // directions:
             data = torch.dropout(data, p, True)
     return data, [torch.stack(hidden_out), torch.stack(cell_out)]
@@ -268,8 +268,8 @@ def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
         return x.flip(0)
     time = torch.arange(len(x), device=x.device).unsqueeze(1)
     mirrored = lengths.long().unsqueeze(0) - 1 - time
-    place = torch.where(mirrored >= 0, mirrored, time)
-    return x.gather(0, place.unsqueeze(-1).expand_as(x))
+    position = torch.where(mirrored >= 0, mirrored, time)
+    return x.gather(0, position.unsqueeze(-1).expand_as(x))
 
 
 @rnn.infer_inputs
@@ -287,7 +287,7 @@ def rnn_inputs(
     if data is None:
         return {}
     directions = 2 if bidirectional else 1
-    found: dict[str, Shape] = {
+    results: dict[str, Shape] = {
         "state": (num_layers * directions, data[1], projection_size or state_size),
         "state_cell": (num_layers * directions, data[1], state_size),
         "sequence_length": (data[1],),
@@ -296,8 +296,8 @@ def rnn_inputs(
         matrices, biases = _layer_sizes(
             data[2], state_size, num_layers, directions, GATES[mode], projection_size
         )
-        found["parameters"] = (sum(r * c for r, c in matrices) + sum(biases),)
-    return found
+        results["parameters"] = (sum(r * c for r, c in matrices) + sum(biases),)
+    return results
 
 
 @rnn.infer_outputs

@@ -82,10 +82,10 @@ def delete(
 
 def _checked(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
     """Return indices as non-negative integers; one outside of the axis is an error."""
-    places = obj.detach().reshape(-1).long()
-    if places.numel() and (places.min() < -size or places.max() >= size + behind):
+    positions = obj.detach().reshape(-1).long()
+    if positions.numel() and (positions.min() < -size or positions.max() >= size + behind):
         raise OutOfRange(f"{name}: an index is out of bounds for an axis of size {size}.")
-    return torch.where(places < 0, places + size, places)
+    return torch.where(positions < 0, positions + size, positions)
 
 
 def _open_axis(arr: Shape | None, *_: Shape | None, axis: int | None, **attrs: Any) -> Any:
@@ -241,11 +241,11 @@ def insert_tensor(
     """
     arr, axis = _flattened(arr, attrs.get("axis"), "_npi_insert_tensor")
     assert obj is not None  # `optional` always requires it
-    places = _checked("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
+    positions = _checked("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
     values = _values(arr, values, attrs.get("val"))
-    if places.numel() == 1:
-        return _insert_block(arr, values, int(places), axis)
-    return _insert_each(arr, values, places, axis)
+    if positions.numel() == 1:
+        return _insert_block(arr, values, int(positions), axis)
+    return _insert_each(arr, values, positions, axis)
 
 
 for _op in (insert_scalar, insert_slice, insert_tensor):
@@ -255,12 +255,12 @@ for _op in (insert_scalar, insert_slice, insert_tensor):
 
 def _reflected(size: int, before: int, after: int, repeat_edge: bool) -> Tensor:
     """Return the indices of an axis that is continued as in a mirror, with or without its edge."""
-    places = torch.arange(-before, size + after)
+    positions = torch.arange(-before, size + after)
     if size == 1 and not repeat_edge:
-        return torch.zeros_like(places)
+        return torch.zeros_like(positions)
     period = 2 * size if repeat_edge else 2 * size - 2
-    places = places.remainder(period)
-    return torch.where(places < size, places, period - repeat_edge - places)
+    positions = positions.remainder(period)
+    return torch.where(positions < size, positions, period - repeat_edge - positions)
 
 
 def _pad_axis(data: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
@@ -270,10 +270,10 @@ def _pad_axis(data: Tensor, axis: int, before: int, after: int, mode: str) -> Te
         parts = [edge.repeat_interleave(before, axis), data, edge.repeat_interleave(after, axis)]
         return torch.cat(parts, axis)
     if mode == "edge":
-        places = torch.arange(-before, size + after).clamp(0, size - 1)
+        positions = torch.arange(-before, size + after).clamp(0, size - 1)
     else:
-        places = _reflected(size, before, after, mode == "symmetric")
-    return data.index_select(axis, places.to(data.device))
+        positions = _reflected(size, before, after, mode == "symmetric")
+    return data.index_select(axis, positions.to(data.device))
 
 
 @op("_npi_pad")

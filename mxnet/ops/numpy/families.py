@@ -169,12 +169,12 @@ def unary(
         return in_floating_point(name, kernel, x)
 
     example = shown(name, floats(given), result)
-    made = op(name, *aliases, shape=same, pointwise=True)(document(function, name, doc, example))
-    made.raw = kernel
-    made.variant("call")(partial(float_kernel, kernel))
+    record = op(name, *aliases, shape=same, pointwise=True)(document(function, name, doc, example))
+    record.raw = kernel
+    record.variant("call")(partial(float_kernel, kernel))
     if gradient is not None:
-        made.gradient(gradient)
-    return made
+        record.gradient(gradient)
+    return record
 
 
 def question(name: str, kernel: Kernel, *, doc: str, given: str, result: str) -> Op:
@@ -221,22 +221,22 @@ def _finish_binary(
         return function(x1, x2)
 
     chosen = named if names == ("x1", "x2") else function
-    made = op(name, shape=broadcast, pointwise=True, precision="widest")(
+    record = op(name, shape=broadcast, pointwise=True, precision="widest")(
         document(chosen, name, doc, example)
     )
-    made.raw = kernel
-    made.type_pattern = types
+    record.raw = kernel
+    record.type_pattern = types
     if gradient is not None:
-        made.gradient(_reduced_to_operands(name, gradient))
-    return made
+        record.gradient(_reduced_to_operands(name, gradient))
+    return record
 
 
 def _reduced_to_operands(name: str, gradient: Callable) -> Callable:
     def rule(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple:
-        found = gradient(grad, out, *to_common_type(name, lhs, rhs))
+        match = gradient(grad, out, *to_common_type(name, lhs, rhs))
         return tuple(
             None if g is None else g.sum_to_size(x.shape).to(x.dtype)
-            for g, x in zip(found, (lhs, rhs), strict=True)
+            for g, x in zip(match, (lhs, rhs), strict=True)
         )
 
     return rule
@@ -271,9 +271,9 @@ def binary(
 
     run = kernel if bool_kernel is kernel else compute
     names, types = ("lhs", "rhs"), PromotedTypes(None)
-    made = _finish_binary(name, run, names, doc, example, types, prepare, gradient)
-    made.raw = kernel
-    return made
+    output = _finish_binary(name, run, names, doc, example, types, prepare, gradient)
+    output.raw = kernel
+    return output
 
 
 def quotient(name: str, kernel: Kernel, *, doc: str, example: str) -> Op:
@@ -336,11 +336,11 @@ def scalar_comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> O
             data = data.double()
         return kernel(data, number(scalar, data.dtype))
 
-    made = op(name, shape=same, types="T -> bool", pointwise=True)(
+    record = op(name, shape=same, types="T -> bool", pointwise=True)(
         document(function, name, doc, example)
     )
-    made.raw, made.swapped = kernel, False
-    return made
+    record.raw, record.swapped = kernel, False
+    return record
 
 
 class ScalarQuotientTypes(ScalarTypes):
@@ -364,10 +364,10 @@ def scalar_quotient(
         value = number(scalar, data.dtype)
         return kernel(value, data) if swapped else kernel(data, value)
 
-    made = op(name, shape=same, pointwise=True)(document(function, name, doc, example))
-    made.raw, made.swapped = kernel, swapped
-    made.type_pattern = ScalarQuotientTypes(None)
-    return made
+    record = op(name, shape=same, pointwise=True)(document(function, name, doc, example))
+    record.raw, record.swapped = kernel, swapped
+    record.type_pattern = ScalarQuotientTypes(None)
+    return record
 
 
 def scalar_bits(name: str, kernel: Kernel, *, doc: str, example: str, on_bool: bool = True) -> Op:

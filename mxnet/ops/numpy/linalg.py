@@ -315,8 +315,8 @@ def einsum(*data: Tensor, subscripts: str = "", optimize: int = 0) -> Tensor:
     einsum_shape(*(tuple(x.shape) for x in data), subscripts=subscripts)
     dtype = data[0].dtype
     operands = [x.to(torch.int64) for x in data] if dtype is torch.bool else data
-    made = torch.einsum(subscripts, *operands).to(dtype)  # torch sums int32 in int64
-    return made.clone() if made._is_view() else made
+    result = torch.einsum(subscripts, *operands).to(dtype)  # torch sums int32 in int64
+    return result.clone() if result._is_view() else result
 
 
 einsum.infer_outputs(einsum_shape)
@@ -649,10 +649,10 @@ def tensorsolve(a: Tensor, b: Tensor, *, a_axes: Shape = ()) -> Tensor:
     >>> mx.nd._internal._npi_tensorsolve(x, mx.nd.array([2, 2])).asnumpy()
     array([1. , 0.5], dtype=float32)
     """
-    wanted = tensorsolve_shape(tuple(a.shape), tuple(b.shape), a_axes=a_axes)
+    target = tensorsolve_shape(tuple(a.shape), tuple(b.shape), a_axes=a_axes)
     a, b = _numbers("_npi_tensorsolve", a, b)
     matrix = a.permute(_solved_order(a.ndim, a_axes)).reshape(b.numel(), b.numel())
-    return torch.linalg.solve(matrix, b.reshape(-1, 1)).reshape(wanted)
+    return torch.linalg.solve(matrix, b.reshape(-1, 1)).reshape(target)
 
 
 @tensorsolve.infer_outputs
@@ -661,12 +661,12 @@ def tensorsolve_shape(a: Shape | None, b: Shape | None, *, a_axes: Shape) -> Sha
     if a is None or b is None:
         return None
     sizes = tuple(a[i] for i in _solved_order(len(a), a_axes))
-    wanted = sizes[len(b) :]
+    target = sizes[len(b) :]
     if UNKNOWN not in (*a, *b) and (
-        math.prod(wanted) != math.prod(b) or math.prod(sizes[: len(b)]) != math.prod(b)
+        math.prod(target) != math.prod(b) or math.prod(sizes[: len(b)]) != math.prod(b)
     ):
         raise ShapeError(f"_npi_tensorsolve: a shape must be square, got {list(a)} for {list(b)}.")
-    return wanted
+    return target
 
 
 for _op in (tensorinv, tensorsolve):

@@ -79,12 +79,12 @@ def accumulate(
     """Run a sum or product in the wider of the array's dtype and the wanted one."""
     if initial is not None:
         raise MXNetError(f"{name}: initial is not supported, but initial={initial} was given.")
-    wanted = dtype or to_countable(a.dtype)
+    target = dtype or to_countable(a.dtype)
     axes = axes_over(axis, a.ndim)
-    wide = torch.promote_types(to_countable(a.dtype), wanted if wanted is not BOOL else a.dtype)
+    wide = torch.promote_types(to_countable(a.dtype), target if target is not BOOL else a.dtype)
     data = a if a.dtype is wide else a.to(wide)
     out = data.clone() if not axes and a.ndim else kernel(data, axes, keepdims)
-    return out if out.dtype is wanted else out.to(wanted)
+    return out if out.dtype is target else out.to(target)
 
 
 @op("_np_sum", shape=reduced)
@@ -138,15 +138,15 @@ def mean(
     axes = axes_over(axis, a.ndim)
     if dtype is None and a.dtype.is_floating_point and a.numel() and axes:
         return torch.mean(a, axes[0] if len(axes) == 1 else axes, keepdims)
-    wanted = dtype or to_float(a.dtype)
+    target = dtype or to_float(a.dtype)
     count = math.prod(a.shape[i] for i in axes)
     # Integers are summed exactly, in the wider of the two types.
-    out = accumulate("_npi_mean", total, a, axis, _sum_type(a.dtype, wanted), keepdims, initial)
+    out = accumulate("_npi_mean", total, a, axis, _sum_type(a.dtype, target), keepdims, initial)
     if not count:
-        return out.to(wanted)
-    if wanted.is_floating_point:
-        return (out / count).to(wanted)
-    return (out / count).trunc().to(wanted) if wanted is not BOOL else (out / count).to(BOOL)
+        return out.to(target)
+    if target.is_floating_point:
+        return (out / count).to(target)
+    return (out / count).trunc().to(target) if target is not BOOL else (out / count).to(BOOL)
 
 
 def _sum_type(given: torch.dtype, wanted: torch.dtype) -> torch.dtype:
@@ -194,9 +194,9 @@ def spread(
     """Return the variance, or its root; that of integers is truncated unless dtype says else."""
     if a.dtype is BOOL or dtype is BOOL:
         raise refuse_bool(name)
-    wanted = dtype or a.dtype
+    target = dtype or a.dtype
     axes = axes_over(axis, a.ndim)
-    data = a if a.dtype.is_floating_point and a.dtype.itemsize >= wanted.itemsize else a.double()
+    data = a if a.dtype.is_floating_point and a.dtype.itemsize >= target.itemsize else a.double()
     average = data.mean(axes, keepdim=True) if axes else data
     if not a.dtype.is_floating_point:
         average = average.trunc()  # MXNet keeps the mean in the array's own dtype
@@ -204,7 +204,7 @@ def spread(
     count = max(math.prod(a.shape[i] for i in axes) - ddof, 0)
     out = (squares.sum(axes, keepdim=keepdims) if axes else squares) / count
     out = _root(out) if root else out
-    return out.to(wanted) if wanted.is_floating_point else truncate(out, wanted)
+    return out.to(target) if target.is_floating_point else truncate(out, target)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -277,9 +277,9 @@ def extreme(name: str, kernel: Callable, *aliases: str, word: str, result: str) 
 
     doc = f"{word.capitalize()} over axes; the gradient goes to every element that equals it."
     example = shown(name.replace("_np_", "_npi_"), "mx.np.array([[1, 2], [3, 4]]), axis=1", result)
-    made = op(name, *aliases, shape=reduced)(document(function, name, doc, example))
-    made.gradient(rule)
-    return made
+    record = op(name, *aliases, shape=reduced)(document(function, name, doc, example))
+    record.gradient(rule)
+    return record
 
 
 extreme("_np_max", torch.amax, "_np_amax", word="maximum", result="[2., 4.]")
@@ -514,8 +514,8 @@ def ediff1d(
 def ediff1d_shape(*ins: Shape | None, **attrs: Any) -> Shape | None:
     """Count the differences and what is put around them."""
     known = [s for s in ins if s is not None]
-    wanted = 1 + attrs["to_begin_arr_given"] + attrs["to_end_arr_given"]
-    if len(known) < wanted or any(UNKNOWN in s for s in known):
+    target = 1 + attrs["to_begin_arr_given"] + attrs["to_end_arr_given"]
+    if len(known) < target or any(UNKNOWN in s for s in known):
         return None
     numbers = sum(
         attrs[f"{side}_scalar"] is not None and not attrs[f"{side}_arr_given"]
@@ -595,10 +595,10 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
     check_same_dtype("_npi_polyval", p, x)
     if p.ndim != 1:
         raise InvalidValue(f"_npi_polyval: p has to be an 1-D array, got shape {list(p.shape)}.")
-    made = torch.zeros_like(x)
+    output = torch.zeros_like(x)
     for coefficient in p.unbind():
-        made = made * x + coefficient
-    return made
+        output = output * x + coefficient
+    return output
 
 
 @polyval.infer_outputs
@@ -677,17 +677,17 @@ def percentile(
 def _between(rows: Tensor, share: Tensor, interpolation: str) -> Tensor:
     """Read sorted rows at shares of their length; the shares become the first axis."""
     size = rows.shape[-1]
-    place = (share.double() / 100 * (size - 1)).reshape(-1)
-    place = {
+    position = (share.double() / 100 * (size - 1)).reshape(-1)
+    position = {
         "lower": torch.floor,
         "higher": torch.ceil,
         "nearest": lambda x: torch.floor(x + 0.5),
         "midpoint": lambda x: (torch.floor(x) + torch.ceil(x)) / 2,
         "linear": lambda x: x,
-    }[interpolation](place)
-    low = place.floor().long()
+    }[interpolation](position)
+    low = position.floor().long()
     high = (low + 1).clamp(max=size - 1)
-    weight = (place - low).to(rows.dtype)
+    weight = (position - low).to(rows.dtype)
     out = rows[..., low] * (1 - weight) + rows[..., high] * weight
     # NaN sorts to the end and is the answer wherever it occurs.
     out = torch.where(rows[..., -1:].isnan(), rows[..., -1:], out)

@@ -142,8 +142,8 @@ def _moved(ndim: int, source: Shape, destination: Shape) -> list[int]:
         if len(set(axes)) < len(axes):
             raise ShapeError(f"{name}: repeated axis in `{which}` argument, {tuple(axes)}.")
     order = [a for a in range(ndim) if a not in come]
-    for place, axis in sorted(zip(go, come, strict=True)):
-        order.insert(place, axis)
+    for position, axis in sorted(zip(go, come, strict=True)):
+        order.insert(position, axis)
     return order
 
 
@@ -279,8 +279,8 @@ def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
     """The attribute, if the array fits into it."""
     given = array or ()
     fits = len(given) <= len(shape)
-    for size, wanted in zip(reversed(given), reversed(shape), strict=False):
-        fits = fits and (size in (wanted, 1) or size == UNKNOWN)
+    for size, target in zip(reversed(given), reversed(shape), strict=False):
+        fits = fits and (size in (target, 1) or size == UNKNOWN)
     if not fits:
         raise ShapeError(f"_npi_broadcast_to: {list(given)} is not broadcastable to {list(shape)}.")
     return shape
@@ -425,9 +425,9 @@ def stacking(
         return ins, _concatenated([*grown], outs, {"dim": axis(len(grown[0]))})[1]
 
     example = f"mx.nd._internal.{name}(nd.ones((2,)), nd.ones((2,))).shape -> {result}"
-    made = op(name, count="num_args", shape=shapes)(document(function, name, doc, example))
-    made.type_pattern = PromotedTypes(None)
-    return made
+    record = op(name, count="num_args", shape=shapes)(document(function, name, doc, example))
+    record.type_pattern = PromotedTypes(None)
+    return record
 
 
 for _op in (concatenate, stack):
@@ -451,8 +451,8 @@ class OwnTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer in both directions."""
-        found = [i or o for i, o in zip(ins, outs, strict=True)]
-        return found, list(found)
+        results = [i or o for i, o in zip(ins, outs, strict=True)]
+        return results, list(results)
 
 
 def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op:
@@ -460,8 +460,8 @@ def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op
     name = f"_np_atleast_{dimensions}d"
 
     def function(*arys: Tensor, num_args: ArrayCount = 1) -> tuple[Tensor, ...] | Tensor:
-        made = tuple(x.reshape(grow(x.shape)) for x in arys)
-        return made[0] if len(made) == 1 else made
+        output = tuple(x.reshape(grow(x.shape)) for x in arys)
+        return output[0] if len(output) == 1 else output
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
         return ins, [None if s is None else grow(s) for s in ins]
@@ -536,9 +536,9 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
 
     call = f"mx.nd._internal.{name}(nd.ones((2, 2, 2)), indices=(), sections=2)"
     document(function, name, doc, f"len({call}) -> 2", _SPLIT)
-    made = op(name, outputs=lambda a: tuple(f"output{i}" for i in range(_parts(a))))(function)
-    made.infer_outputs(shapes)
-    return may_share(made)
+    record = op(name, outputs=lambda a: tuple(f"output{i}" for i in range(_parts(a))))(function)
+    record.infer_outputs(shapes)
+    return may_share(record)
 
 
 splitting(

@@ -270,9 +270,9 @@ def _scalar_operator(row: Distribution) -> Op:
     (2, 3)
     """
     declare = op(name, f"random_{row.name}", *row.aliases, types="-> @dtype", random=True)
-    made = declare(_signed(function, name, doc, (), attributes))
-    made.infer_outputs(given_shape)
-    return made
+    record = declare(_signed(function, name, doc, (), attributes))
+    record.infer_outputs(given_shape)
+    return record
 
 
 def _like_operator(row: Distribution) -> Op:
@@ -291,9 +291,9 @@ def _like_operator(row: Distribution) -> Op:
     >>> mx.nd.random.{row.name}_like(nd.ones((2, 3))).shape
     (2, 3)
     """
-    made = op(name, shape=same, random=True)(_signed(function, name, doc, ("data",), numbers))
-    made.gradient(_no_gradient)
-    return made
+    record = op(name, shape=same, random=True)(_signed(function, name, doc, ("data",), numbers))
+    record.gradient(_no_gradient)
+    return record
 
 
 def _array_operator(row: Distribution) -> Op:
@@ -311,11 +311,11 @@ def _array_operator(row: Distribution) -> Op:
                     f"{name}: parameters must have one shape, but got {list(first.shape)} and "
                     f"{list(other.shape)}."
                 )
-        made = torch.empty(
+        output = torch.empty(
             (*first.shape, *shape), dtype=dtype or torch.float32, device=first.device
         )
         aligned = (*first.shape, *(1 for _ in shape))
-        return draw(made, *(p.detach().to(made.dtype).reshape(aligned) for p in parameters))
+        return draw(output, *(p.detach().to(output.dtype).reshape(aligned) for p in parameters))
 
     attributes = {"shape": (Shape, ()), "dtype": (MaybeFloat, None)}
     doc = f"""Draw {row.text}; `shape` samples for each element of the parameters.
@@ -536,11 +536,13 @@ def _unique_by_draws(classes: int, rows: int, wanted: int, device: torch.device)
         chance = torch.rand((rows, more), dtype=_precise(device), device=device)
         fresh = torch.expm1(chance * math.log(classes + 1)).long().clamp_(max=classes - 1)
         pool = torch.cat([pool, fresh], 1)
-        found = _is_first(pool).cumsum(-1)
-        if int(found[:, -1].min()) >= wanted:
+        result = _is_first(pool).cumsum(-1)
+        if int(result[:, -1].min()) >= wanted:
             break
-    place = torch.searchsorted(found, torch.arange(1, wanted + 1, device=device).repeat(rows, 1))
-    return pool.gather(1, place), place[:, -1] + 1
+    position = torch.searchsorted(
+        result, torch.arange(1, wanted + 1, device=device).repeat(rows, 1)
+    )
+    return pool.gather(1, position), position[:, -1] + 1
 
 
 def _is_first(pool: Tensor) -> Tensor:

@@ -35,8 +35,8 @@ def _stretch(name: str, given: Shape, wanted: Shape) -> Shape:
 def _target(data: Shape, shape: Shape) -> Shape:
     if len(shape) != len(data):
         return _stretch("broadcast_to", data, shape)
-    wanted = tuple(n or have for n, have in zip(shape, data, strict=True))
-    return _stretch("broadcast_to", data, wanted)
+    target = tuple(n or have for n, have in zip(shape, data, strict=True))
+    return _stretch("broadcast_to", data, target)
 
 
 @may_share
@@ -65,15 +65,15 @@ def broadcast_to_shape(data: Shape | None, *, shape: Shape) -> Shape | None:
 def _axis_target(data: Shape, axis: Shape, size: Shape) -> Shape:
     if len(axis) != len(size):
         raise ShapeError(f"broadcast_axis: axis={axis} and size={size} must be of one length.")
-    wanted = list(data)
+    target = list(data)
     for a, n in zip(axis, size, strict=True):
         a = axis_within(a, len(data), "broadcast_axis")
         if data[a] not in (1, UNKNOWN):
             raise ShapeError(
                 f"broadcast_axis: axis {a} must have size 1, but data is {list(data)}."
             )
-        wanted[a] = n
-    return tuple(wanted)
+        target[a] = n
+    return tuple(target)
 
 
 @may_share
@@ -108,11 +108,11 @@ def _like_target(lhs: Shape, rhs: Shape, lhs_axes: Shape | None, rhs_axes: Shape
         raise ShapeError(
             f"broadcast_like: lhs_axes={lhs_axes} and rhs_axes={rhs_axes} must name equally many."
         )
-    wanted = list(lhs)
+    target = list(lhs)
     for a, b in zip(lhs_axes, rhs_axes, strict=True):
         at = axis_within(a, len(lhs), "broadcast_like")
-        wanted[at] = rhs[axis_within(b, len(rhs), "broadcast_like")]
-    return _stretch("broadcast_like", lhs, tuple(wanted))
+        target[at] = rhs[axis_within(b, len(rhs), "broadcast_like")]
+    return _stretch("broadcast_like", lhs, tuple(target))
 
 
 @may_share
@@ -147,10 +147,10 @@ def broadcast_like_shape(
     """Take the sizes of the second; those not known yet are the first's unless it has 1."""
     if lhs is None or rhs is None:
         return None
-    wanted = _like_target(lhs, rhs, lhs_axes, rhs_axes)
+    target = _like_target(lhs, rhs, lhs_axes, rhs_axes)
     return tuple(
         have if want == UNKNOWN and have > 1 else want
-        for have, want in zip(lhs, wanted, strict=True)
+        for have, want in zip(lhs, target, strict=True)
     )
 
 

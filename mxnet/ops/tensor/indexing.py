@@ -91,8 +91,8 @@ class EmbeddingTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer weight and output from each other."""
-        wanted = next((t for t in (ins[1], outs[0]) if t is not None), attrs["dtype"])
-        return [ins[0], wanted], [wanted]
+        target = next((t for t in (ins[1], outs[0]) if t is not None), attrs["dtype"])
+        return [ins[0], target], [target]
 
 
 @op("Embedding", "_npx_embedding", "_sparse_Embedding", without_gradient=("data",))
@@ -186,13 +186,13 @@ def one_hot(
     if depth < 1:
         return torch.empty(shape, dtype=dtype, device=indices.device)
     whole = indices.long().unsqueeze(-1)
-    places = whole.clamp(0, depth - 1)
-    inside = places == whole
+    positions = whole.clamp(0, depth - 1)
+    inside = positions == whole
     if on_value == 1 and off_value == 0:
-        made = torch.zeros(shape, dtype=dtype, device=indices.device)
-        return made.scatter_(-1, places, inside.to(dtype))
+        output = torch.zeros(shape, dtype=dtype, device=indices.device)
+        return output.scatter_(-1, positions, inside.to(dtype))
     on, off = (number(v, dtype).to(indices.device) for v in (on_value, off_value))
-    return off.expand(shape).clone().scatter_(-1, places, torch.where(inside, on, off))
+    return off.expand(shape).clone().scatter_(-1, positions, torch.where(inside, on, off))
 
 
 @one_hot.infer_outputs
@@ -252,8 +252,8 @@ def pick(
         raise ShapeError("pick: axis=None is not supported. Give the axis to pick along.")
     axis = axis_within(axis, data.ndim, "pick")
     index = _picked_index("pick", data, index, axis)
-    made = data.gather(axis, within(index, data.shape[axis], mode))
-    return made if keepdims or data.ndim == 1 else made.squeeze(axis)
+    output = data.gather(axis, within(index, data.shape[axis], mode))
+    return output if keepdims or data.ndim == 1 else output.squeeze(axis)
 
 
 def _picked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

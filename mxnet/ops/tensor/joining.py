@@ -358,15 +358,15 @@ def khatri_rao(*args: Tensor) -> Tensor:
            [ 3.,  8.],
            [ 9., 16.]], dtype=float32)
     """
-    made = args[0].clone()
+    output = args[0].clone()
     for other in args[1:]:
-        if other.shape[1] != made.shape[1]:
+        if other.shape[1] != output.shape[1]:
             raise ShapeError(
                 "khatri_rao: all matrices need equally many columns, but have "
-                f"{made.shape[1]} and {other.shape[1]}."
+                f"{output.shape[1]} and {other.shape[1]}."
             )
-        made = (made.unsqueeze(1) * other).flatten(0, 1)
-    return made
+        output = (output.unsqueeze(1) * other).flatten(0, 1)
+    return output
 
 
 @khatri_rao.infer_outputs
@@ -468,11 +468,11 @@ def col2im(
     wide = [s + 2 * p for s, p in zip(output_size, pad, strict=True)]
     images = data.new_zeros(batch, channels, *wide)
     for offset in itertools.product(*map(range, kernel)):
-        places = [
+        positions = [
             slice(o * d, o * d + by * (c - 1) + 1, by)
             for o, d, by, c in zip(offset, dilate, stride, counts, strict=True)
         ]
-        images[(..., *places)] += windows[(slice(None), slice(None), *offset)]
+        images[(..., *positions)] += windows[(slice(None), slice(None), *offset)]
     for axis, (s, p) in enumerate(zip(output_size, pad, strict=True), 2):
         images = images.narrow(axis, p, s)
     return images.contiguous()

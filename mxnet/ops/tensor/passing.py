@@ -51,10 +51,10 @@ def in_row_order(op: Op) -> Op:
 def _copying(function: Callable) -> Callable:
     @wraps(function)
     def copying(*tensors: Tensor, **attrs: Any) -> Any:
-        made = function(*tensors, **attrs)
-        if type(made) is tuple:
-            return tuple([own(t) for t in made])
-        return made.clone() if made is tensors[0] else own(made)
+        output = function(*tensors, **attrs)
+        if type(output) is tuple:
+            return tuple([own(t) for t in output])
+        return output.clone() if output is tensors[0] else own(output)
 
     return copying
 
@@ -267,8 +267,8 @@ class MulticastTypes(TypePattern):
         """Infer the outputs once every input is known."""
         if None in ins:
             return ins, outs
-        wanted = common_type(ins, attrs["cast_narrow"])
-        return ins, list(ins) if wanted is None else [wanted] * len(outs)
+        target = common_type(ins, attrs["cast_narrow"])
+        return ins, list(ins) if target is None else [target] * len(outs)
 
 
 def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
@@ -303,9 +303,9 @@ def amp_multicast(
     >>> [a.shape for a in mx.nd.amp_multicast(x, y, num_outputs=2)]
     [(1,), (1,)]
     """
-    wanted = common_type([x.dtype for x in data], cast_narrow)
-    made = tuple(x.to(wanted or x.dtype, copy=True) for x in data)
-    return made[0] if len(made) == 1 else made
+    target = common_type([x.dtype for x in data], cast_narrow)
+    output = tuple(x.to(target or x.dtype, copy=True) for x in data)
+    return output[0] if len(output) == 1 else output
 
 
 amp_multicast.type_pattern = MulticastTypes(None)

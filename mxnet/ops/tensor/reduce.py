@@ -328,14 +328,14 @@ def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) ->
     >>> mx.nd.cumsum(mx.nd.array([[1, 2], [3, 4]])).asnumpy()
     array([ 1.,  3.,  6., 10.], dtype=float32)
     """
-    wanted = dtype or (torch.int64 if a.dtype is BOOL else a.dtype)
-    if not wanted.is_floating_point:
+    target = dtype or (torch.int64 if a.dtype is BOOL else a.dtype)
+    if not target.is_floating_point:
         a = a.detach()  # torch refuses integers that would carry a gradient
     if axis is None:
-        return torch.cumsum(a.flatten(), 0, dtype=wanted)
+        return torch.cumsum(a.flatten(), 0, dtype=target)
     if not -a.ndim <= axis < a.ndim:
         raise ShapeError(f"cumsum: axis value {axis} out of range for {a.ndim} dimensions")
-    return torch.cumsum(a, axis, dtype=wanted)
+    return torch.cumsum(a, axis, dtype=target)
 
 
 cumsum.type_pattern = RunningTypes(None)
@@ -540,8 +540,8 @@ def histogram(
     flat, count = data.detach().reshape(-1), len(bins) - 1
     flat = flat[(flat >= bins[0]) & (flat <= bins[-1])]
     # The last bin holds its right edge too.
-    places = (torch.searchsorted(bins.detach(), flat, right=True) - 1).clamp(max=count - 1)
-    return torch.bincount(places, minlength=count), bins
+    positions = (torch.searchsorted(bins.detach(), flat, right=True) - 1).clamp(max=count - 1)
+    return torch.bincount(positions, minlength=count), bins
 
 
 @histogram.infer_outputs

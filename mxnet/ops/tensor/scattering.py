@@ -14,11 +14,11 @@ from .indexing import coordinates
 
 
 def _check_scatter(name: str, data: Tensor, indices: Tensor, shape: Shape) -> None:
-    wanted = (*indices.shape[1:], *shape[indices.shape[0] :])
-    if data.shape != wanted:
+    target = (*indices.shape[1:], *shape[indices.shape[0] :])
+    if data.shape != target:
         raise ShapeError(
             f"{name}: invalid data {list(data.shape)}, indices {list(indices.shape)} and shape "
-            f"{shape}: the data must be {list(wanted)}."
+            f"{shape}: the data must be {list(target)}."
         )
 
 
@@ -38,9 +38,9 @@ def scatter_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     array([[0., 6.],
            [5., 0.]], dtype=float32)
     """
-    places = coordinates("scatter_nd", indices, len(shape))
+    positions = coordinates("scatter_nd", indices, len(shape))
     _check_scatter("scatter_nd", data, indices, shape)
-    return torch.zeros(shape, dtype=data.dtype, device=data.device).index_put(places, data)
+    return torch.zeros(shape, dtype=data.dtype, device=data.device).index_put(positions, data)
 
 
 @scatter_nd.infer_outputs
@@ -67,9 +67,9 @@ def add_at_nd(data: Tensor, indices: Tensor, *, shape: Shape) -> Tensor:
     array([[0., 7.],
            [5., 0.]], dtype=float32)
     """
-    places = coordinates("_backward_gather_nd", indices, len(shape))
+    positions = coordinates("_backward_gather_nd", indices, len(shape))
     _check_scatter("_backward_gather_nd", data, indices, shape)
-    return data.new_zeros(shape).index_put(places, data, accumulate=True)
+    return data.new_zeros(shape).index_put(positions, data, accumulate=True)
 
 
 add_at_nd.infer_outputs(scatter_nd_shape)
@@ -95,9 +95,9 @@ def scatter_set_nd(lhs: Tensor, rhs: Tensor, indices: Tensor, *, shape: Shape) -
     array([[0., 0.],
            [7., 0.]], dtype=float32)
     """
-    places = coordinates("_scatter_set_nd", indices, lhs.ndim)
+    positions = coordinates("_scatter_set_nd", indices, lhs.ndim)
     _check_scatter("_scatter_set_nd", rhs, indices, tuple(lhs.shape))
-    return lhs.index_put(places, rhs)
+    return lhs.index_put(positions, rhs)
 
 
 @scatter_set_nd.infer_outputs
@@ -147,8 +147,8 @@ def _one_in_each_row(name: str, data: Tensor, index: Tensor, values: Tensor) -> 
         )
     whole = index.long().unsqueeze(1)
     valid = (whole >= 0) & (whole < data.shape[1])
-    places = whole.clamp(0, data.shape[1] - 1)
-    return data.scatter(1, places, torch.where(valid, values, data.gather(1, places)))
+    positions = whole.clamp(0, data.shape[1] - 1)
+    return data.scatter(1, positions, torch.where(valid, values, data.gather(1, positions)))
 
 
 @op("fill_element_0index", auto_inputs=False, without_gradient=("rhs",))

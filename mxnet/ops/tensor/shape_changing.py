@@ -40,33 +40,33 @@ def resolve_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Shape 
 
 
 def _read_codes(shape: Shape, codes: Shape) -> list[int | None]:
-    made: list[int | None] = []
+    items: list[int | None] = []
     source = 0  # the next size of the input
     pending = iter(codes)
     for code in pending:
         if code == -1:
-            if _INFER in made:
+            if _INFER in items:
                 raise ShapeError(f"Reshape: only one size can be -1, but shape is {codes}.")
-            made.append(_INFER)
+            items.append(_INFER)
             source += 1
         elif code == 0:
-            made.append(_size(shape, source, codes))
+            items.append(_size(shape, source, codes))
             source += 1
         elif code == -2:
-            made.extend(shape[source:])
+            items.extend(shape[source:])
             source = len(shape)
         elif code == -3:
-            made.append(_times(_size(shape, source, codes), _size(shape, source + 1, codes)))
+            items.append(_times(_size(shape, source, codes), _size(shape, source + 1, codes)))
             source += 2
         elif code == -4:
-            made.extend(_split(_size(shape, source, codes), pending, codes))
+            items.extend(_split(_size(shape, source, codes), pending, codes))
             source += 1
         elif code > 0:
-            made.append(code)
+            items.append(code)
             source += 1
         else:
             raise ShapeError(f"Reshape: {code} in shape={codes} is not one of 0, -1, -2, -3, -4.")
-    return made
+    return items
 
 
 def _size(shape: Shape, position: int, codes: Shape) -> int:
@@ -105,8 +105,8 @@ def _fit(shape: Shape, wanted: list[Any]) -> Shape | None:
     if _INFER in wanted:
         if total % rest if rest else total:
             return None
-        found = total // rest if rest else 0
-        return tuple(found if n is _INFER else n for n in wanted)
+        result = total // rest if rest else 0
+        return tuple(result if n is _INFER else n for n in wanted)
     return tuple(wanted) if rest == total else None
 
 
@@ -117,12 +117,12 @@ def resolve_target(shape: Shape, target: Shape, keep_highest: bool) -> Shape | N
     >>> resolve_target((2, 3, 4), (0, 6), False), resolve_target((2, 3, 4), (9, 0), True)
     ((4, 6), (2, 12))
     """
-    wanted: list[int | None] = [_INFER if n == 0 else n for n in target]
-    if keep_highest and wanted:
-        wanted[0] = shape[0]
-    if wanted.count(_INFER) > 1:
+    expected: list[int | None] = [_INFER if n == 0 else n for n in target]
+    if keep_highest and expected:
+        expected[0] = shape[0]
+    if expected.count(_INFER) > 1:
         raise ShapeError(f"Reshape: only one size can be 0 in target_shape={target}.")
-    return _fit(shape, wanted)
+    return _fit(shape, expected)
 
 
 def complete_by_size(shape: Shape, other: Shape) -> Shape:
@@ -136,8 +136,8 @@ def complete_by_size(shape: Shape, other: Shape) -> Shape:
     rest = math.prod(n for n in shape if n != UNKNOWN)
     if not rest or math.prod(other) % rest:
         return shape
-    found = math.prod(other) // rest
-    return tuple(found if n == UNKNOWN else n for n in shape)
+    result = math.prod(other) // rest
+    return tuple(result if n == UNKNOWN else n for n in shape)
 
 
 def axis_within(axis: int, ndim: int, name: str) -> int:
@@ -161,15 +161,15 @@ def _reshape_target(
     data: Shape, shape: Shape, reverse: bool, target_shape: Shape, keep_highest: bool
 ) -> Shape:
     if shape or not target_shape:
-        wanted = resolve_reshape(data, shape, reverse)
+        expected = resolve_reshape(data, shape, reverse)
     else:
-        wanted = resolve_target(data, target_shape, keep_highest)
-    if wanted is None:
+        expected = resolve_target(data, target_shape, keep_highest)
+    if expected is None:
         raise ShapeError(
             f"Reshape: an array of shape {tuple(data)} ({math.prod(data)} elements) does not fit "
             f"into {shape or target_shape}."
         )
-    return wanted
+    return expected
 
 
 def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -452,13 +452,13 @@ def reshape_like(
     >>> mx.nd.reshape_like(x, y, lhs_end=1, rhs_end=2).shape
     (2, 3, 5)
     """
-    wanted = _like_shape(lhs.shape, rhs.shape, lhs_begin, lhs_end, rhs_begin, rhs_end)
-    if math.prod(wanted) != lhs.numel():
+    expected = _like_shape(lhs.shape, rhs.shape, lhs_begin, lhs_end, rhs_begin, rhs_end)
+    if math.prod(expected) != lhs.numel():
         raise ShapeError(
             f"reshape_like: cannot reshape lhs with shape {list(lhs.shape)} to new shape "
-            f"{list(wanted)} because they have different size."
+            f"{list(expected)} because they have different size."
         )
-    return lhs.reshape(wanted)
+    return lhs.reshape(expected)
 
 
 @reshape_like.infer_outputs

@@ -274,9 +274,9 @@ def slice_assign(
             f"Shape inconsistent in _slice_assign: rhs is {list(rhs.shape)}, but begin={begin}, "
             f"end={end}, step={step} of {list(lhs.shape)} is {list(part)}."
         )
-    made = lhs.clone()
-    made[slices] = rhs.flip(flips) if flips else rhs
-    return made
+    output = lhs.clone()
+    output[slices] = rhs.flip(flips) if flips else rhs
+    return output
 
 
 @op("_slice_assign_scalar", "_crop_assign_scalar", "_npi_slice_assign_scalar", shape=same)
@@ -297,6 +297,6 @@ def slice_assign_scalar(
     array([[0., 7., 0.]], dtype=float32)
     """
     slices, _, _ = ranges("_slice_assign_scalar", data.shape, begin, end, step)
-    made = data.clone()
-    made[slices] = number(scalar, data.dtype)
-    return made
+    output = data.clone()
+    output[slices] = number(scalar, data.dtype)
+    return output

@@ -372,14 +372,14 @@ class MultiUpdate:
         )(function)
 
     def _parameters(self) -> list[Parameter]:
-        found = [
+        results = [
             Parameter(a, Parameter.KEYWORD_ONLY, annotation=PER_WEIGHT[a][1])
             if a in PER_WEIGHT
             else self.rule.numbers[a]
             for a in self.attributes
         ]
         return [
-            *found,
+            *results,
             Parameter(self.count, Parameter.KEYWORD_ONLY, default=1, annotation=ArrayCount),
         ]
 
@@ -416,8 +416,8 @@ class MultiUpdate:
             weights, *others = ([items[i] for i in positions] for items in lists)
             wide = others.pop() if self.mixed else None
             rescale = extras[len(self.loaded) :]
-            made = self.rule.step(self.name, weights, others, wide, rescale, common | numbers)
-            for position, weight in zip(positions, made, strict=True):
+            output = self.rule.step(self.name, weights, others, wide, rescale, common | numbers)
+            for position, weight in zip(positions, output, strict=True):
                 new[position] = weight
         return new
 

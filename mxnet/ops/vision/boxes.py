@@ -68,8 +68,8 @@ def best_first(score: Tensor, most: int) -> Tensor:
     # a partial sort of those is many times faster than a stable sort of all.
     bits = (score + 0.0).view(torch.int32)  # plus zero turns -0 to 0
     bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    place = torch.arange(score.shape[-1] - 1, -1, -1, device=score.device)
-    return ((bits.long() << 32) + place).topk(most, dim=-1)[1]
+    position = torch.arange(score.shape[-1] - 1, -1, -1, device=score.device)
+    return ((bits.long() << 32) + position).topk(most, dim=-1)[1]
 
 
 def keep_greedily(
@@ -86,9 +86,9 @@ def keep_greedily(
     """
     batch, n = boxes.shape[:2]
     if ids is not None and most is None and batch * n * n > FEW_PAIRS:
-        found = _keep_by_class(boxes, ids, threshold, border)
-        if found is not None:
-            return found
+        result = _keep_by_class(boxes, ids, threshold, border)
+        if result is not None:
+            return result
     if n > MAX_MATRIX:
         classes = [None] * batch if ids is None else ids
         pairs = zip(boxes, classes, strict=True)
@@ -120,9 +120,9 @@ def _keep_by_class(boxes: Tensor, ids: Tensor, threshold: float, border: float) 
     table = order.new_zeros(len(counts) * longest).scatter_(0, slot, order)
     rows = boxes.reshape(-1, 4)[table].reshape(len(counts), longest, 4)
     keep = keep_greedily(rows, threshold, border=border).flatten()
-    found = keep.new_empty(batch * n)
-    found[order] = keep[slot]
-    return found.view(batch, n)
+    result = keep.new_empty(batch * n)
+    result[order] = keep[slot]
+    return result.view(batch, n)
 
 
 def _part(ids: Tensor | None, which: slice | Tensor) -> Tensor | None:
@@ -168,15 +168,15 @@ def _keep_first(
     best, best_ids = boxes[:0], _part(ids, slice(0))
     for start in range(0, len(boxes), BLOCK):
         block = slice(start, start + BLOCK)
-        place = torch.arange(start, min(start + BLOCK, len(boxes)), device=boxes.device)
+        position = torch.arange(start, min(start + BLOCK, len(boxes)), device=boxes.device)
         part, part_ids = boxes[block], _part(ids, block)
         for i in range(0, len(best), MAX_PAIRS // BLOCK):
             some = slice(i, i + MAX_PAIRS // BLOCK)
             clash = _conflicts(best[some], part, _part(best_ids, some), part_ids, threshold, border)
             left = clash.amax(0).eq(0).nonzero().squeeze(1)
-            part, part_ids, place = part[left], _part(part_ids, left), place[left]
+            part, part_ids, position = part[left], _part(part_ids, left), position[left]
         chosen = _keep_in_block(part, part_ids, threshold, border)
-        keep[place[chosen]] = True
+        keep[position[chosen]] = True
         best = torch.cat([best, part[chosen]])
         if best_ids is not None and part_ids is not None:
             best_ids = torch.cat([best_ids, part_ids[chosen]])
@@ -188,22 +188,22 @@ def _keep_first(
 def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
     """Settle the best block, let its survivors clear the rest, and go on with what is left."""
     keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
-    place = torch.arange(len(boxes), device=boxes.device)
+    position = torch.arange(len(boxes), device=boxes.device)
     swept = 2 * len(boxes)
-    while len(place):
+    while len(position):
         # A sweep costs about as much as a block: worth a try whenever half of all is settled.
-        if MAX_MATRIX < len(place) <= swept // 2 and threshold >= 0:
-            swept = len(place)
+        if MAX_MATRIX < len(position) <= swept // 2 and threshold >= 0:
+            swept = len(position)
             pairs = _Sweep(boxes, ids, border)
-            if pairs.total * SPARSE < len(place) ** 2:
-                keep[place[pairs.keep(threshold)]] = True
+            if pairs.total * SPARSE < len(position) ** 2:
+                keep[position[pairs.keep(threshold)]] = True
                 break
         block = slice(None, BLOCK)
         chosen = _keep_in_block(boxes[block], _part(ids, block), threshold, border)
-        keep[place[block][chosen]] = True
+        keep[position[block][chosen]] = True
         best, best_ids = boxes[block][chosen], None if ids is None else ids[block][chosen]
         rest = slice(BLOCK, None)
-        boxes, place, ids = boxes[rest], place[rest], _part(ids, rest)
+        boxes, position, ids = boxes[rest], position[rest], _part(ids, rest)
         step = max(1, MAX_PAIRS // len(best))
         parts = [slice(i, i + step) for i in range(0, len(boxes), step)]
         if parts:
@@ -212,7 +212,7 @@ def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border:
                 for p in parts
             ]
             left = torch.cat(gone).eq(0).nonzero().squeeze(1)
-            boxes, place, ids = boxes[left], place[left], _part(ids, left)
+            boxes, position, ids = boxes[left], position[left], _part(ids, left)
     return keep
 
 
@@ -247,10 +247,10 @@ class _Sweep:
     def _edges(self, threshold: float) -> tuple[Tensor, Tensor]:
         cuts = torch.arange(0, self.total, MAX_LISTED, device=self.ends.device)
         bounds = sorted({*torch.searchsorted(self.ends, cuts, right=True).tolist(), len(self.ends)})
-        found = [self._edges_from(a, b, threshold) for a, b in pairwise(bounds)]
-        if not found:
+        results = [self._edges_from(a, b, threshold) for a, b in pairwise(bounds)]
+        if not results:
             return self.order[:0], self.order[:0]
-        one, two = (torch.cat(side) for side in zip(*found, strict=True))
+        one, two = (torch.cat(side) for side in zip(*results, strict=True))
         return torch.minimum(one, two), torch.maximum(one, two)
 
     def _edges_from(self, begin: int, end: int, threshold: float) -> tuple[Tensor, Tensor]:
@@ -355,11 +355,11 @@ def _ranked(
 
 def _converted(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:
     """Return rows with boxes in the other format; the gradient passes as if they had stayed."""
-    made = rows.detach().clone()
-    boxes = made[..., start : start + 4]
+    output = rows.detach().clone()
+    boxes = output[..., start : start + 4]
     # MXNet takes a negative first coordinate for a removed row and leaves it as it is.
     boxes.copy_(boxes.where(boxes[..., :1] < 0, convert(boxes)))
-    return made + (rows - rows.detach())  # plus zero, which carries the gradient
+    return output + (rows - rows.detach())  # plus zero, which carries the gradient
 
 
 def _rows_at(rows: Tensor, index: Tensor) -> Tensor:

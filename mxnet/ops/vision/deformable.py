@@ -54,13 +54,13 @@ def _sampled(data: Tensor, y: Tensor, x: Tensor, groups: int, padding: str) -> T
     batch, channels, height, width = data.shape
     points, out_height, out_width = y.shape[1:]
     grid = torch.stack([(2 * x + 1) / width - 1, (2 * y + 1) / height - 1], -1)
-    found = F.grid_sample(
+    result = F.grid_sample(
         data.reshape(batch * groups, channels // groups, height, width),
         grid.reshape(-1, points * out_height, out_width, 2),
         padding_mode=padding,
         align_corners=False,
     )
-    return found.reshape(batch * groups, -1, points, out_height, out_width)
+    return result.reshape(batch * groups, -1, points, out_height, out_width)
 
 
 def _multiply(
@@ -190,17 +190,17 @@ def _window_inputs(
     num_group: int,
     num_deformable_group: int,
 ) -> dict[str, Shape]:
-    found: dict[str, Shape] = {"bias": (num_filter,)}
+    results: dict[str, Shape] = {"bias": (num_filter,)}
     if data is None:
-        return found
+        return results
     window = (kernel, _pair(stride, 1), _pair(dilate, 1), _pair(pad, 0))
     size = tuple(_output_size(n, *w) for n, w in _by_axis(data, window))
     points = kernel[0] * kernel[1] * num_deformable_group
-    found["offset"] = (data[0], 2 * points, *size)
-    found["mask"] = (data[0], points, *size)
+    results["offset"] = (data[0], 2 * points, *size)
+    results["mask"] = (data[0], points, *size)
     channels = UNKNOWN if data[1] == UNKNOWN else data[1] // num_group
-    found["weight"] = (num_filter, channels, *kernel)
-    return found
+    results["weight"] = (num_filter, channels, *kernel)
+    return results
 
 
 _WINDOW = (
@@ -221,8 +221,8 @@ def deformable_shape(data: Shape | None, *_: Shape | None, **attrs: Any) -> Shap
     """A convolution's output."""
     if data is None:
         return None
-    found = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
-    return (data[0], attrs["num_filter"], *found["offset"][2:])
+    result = _window_inputs(data, **{k: attrs[k] for k in _WINDOW})
+    return (data[0], attrs["num_filter"], *result["offset"][2:])
 
 
 def _sizes(size: int, kernel: int, reach: int, stride: int, pad: int) -> int:
@@ -297,13 +297,13 @@ def correlation(
     here = window(first, 0, 0)
     radius = max_displacement // stride2
     moves = [stride2 * i for i in range(-radius, radius + 1)]
-    found = []
+    results = []
     for down in moves:
         for right in moves:
             there = window(second, down, right)
             match = here * there if is_multiply else _distance(here, there)
-            found.append(match.mean(1))
-    out = torch.stack(found, 1)
+            results.append(match.mean(1))
+    out = torch.stack(results, 1)
     return out if kernel_size == 1 else F.avg_pool2d(out, kernel_size, stride1)
 
 

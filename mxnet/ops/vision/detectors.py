@@ -97,8 +97,8 @@ def multi_box_prior_shape(
     """A box for each place, size and further ratio."""
     if data is None:
         return None
-    places = UNKNOWN if UNKNOWN in data[2:] else data[2] * data[3]
-    return (1, UNKNOWN if places == UNKNOWN else places * (len(sizes) + len(ratios) - 1), 4)
+    positions = UNKNOWN if UNKNOWN in data[2:] else data[2] * data[3]
+    return (1, UNKNOWN if positions == UNKNOWN else positions * (len(sizes) + len(ratios) - 1), 4)
 
 
 @op(
@@ -188,13 +188,13 @@ def _encode(box: Tensor, anchor: Tensor, variances: Floats) -> Tensor:
 def _hard_negatives(cls_pred: Tensor, positive: Tensor, candidate: Tensor, ratio: float) -> Tensor:
     """Return the candidates that look least like background, `ratio` for each positive."""
     count = positive.sum(1, keepdim=True)
-    wanted = (count.to(torch.float32) * ratio).long()
-    wanted = torch.minimum(wanted, positive.shape[1] - count)
+    expected = (count.to(torch.float32) * ratio).long()
+    expected = torch.minimum(expected, positive.shape[1] - count)
     background = cls_pred.softmax(1)[:, 0].masked_fill(~candidate, torch.inf)
     order = background.sort(dim=1, stable=True)[1]
     rank = torch.empty_like(order)
     rank.scatter_(1, order, torch.arange(order.shape[1], device=order.device).expand_as(order))
-    return candidate & (rank < wanted)
+    return candidate & (rank < expected)
 
 
 multi_box_target.gradient(no_gradient)
@@ -255,14 +255,14 @@ def multi_box_detection(
         )
     batch, _, n = cls_prob.shape
     score = cls_prob[:, 1:].amax(1)
-    found = score >= threshold
-    counts = found.sum(1)
+    result = score >= threshold
+    counts = result.sum(1)
     # The anchors with something on them, image after image.
-    at = found.flatten().nonzero().squeeze(1)
+    at = result.flatten().nonzero().squeeze(1)
     most = 0
     if 0 < nms_threshold <= 1 and len(at):
         most = min(int(counts.max()), nms_topk) if nms_topk > 0 else int(counts.max())
-        order = best_first(score.where(found, -torch.inf), most)
+        order = best_first(score.where(result, -torch.inf), most)
         order += torch.arange(0, batch * n, n, device=order.device).unsqueeze(1)
         # Only the candidates are sorted; what follows them stays where it was.
         rank = torch.arange(most, device=order.device)
@@ -327,14 +327,14 @@ def _outputs(attrs: dict) -> tuple[str, ...]:
 def _base_anchors(stride: int, ratios: Floats, scales: Floats) -> list[list[float]]:
     """Return one anchor for each ratio and scale, around the first cell of the feature map."""
     center, area = (stride - 1) / 2, float(stride * stride)
-    made = []
+    items = []
     for ratio in ratios:
         width = math.floor(math.sqrt(math.floor(area / ratio)) + 0.5)
         height = math.floor(width * ratio + 0.5)
         for scale in scales:
             w, h = (width * scale - 1) / 2, (height * scale - 1) / 2
-            made.append([center - w, center - h, center + w, center + h])
-    return made
+            items.append([center - w, center - h, center + w, center + h])
+    return items
 
 
 def _anchors(like: Tensor, height: int, width: int, base: list[list[float]], stride: int) -> Tensor:
@@ -421,10 +421,10 @@ def multi_proposal(
     grown = torch.stack([-least, -least, least, least]) / 2
     boxes = torch.where(small, boxes + grown, boxes).movedim(0, -1)
     keep = keep_greedily(boxes, threshold, border=1.0, most=after)
-    found = keep.sum(1, keepdim=True).clamp(max=after)
+    result = keep.sum(1, keepdim=True).clamp(max=after)
     front = keep.sort(dim=1, descending=True, stable=True)[1]
     # Too few survivors are repeated in turn.
-    position = front.gather(1, torch.arange(after, device=score.device) % found)
+    position = front.gather(1, torch.arange(after, device=score.device) % result)
     boxes = boxes.gather(1, position.unsqueeze(-1).expand(-1, -1, 4))
     image = torch.arange(batch, device=score.device, dtype=boxes.dtype).view(-1, 1, 1)
     rois = torch.cat([image.expand(-1, after, 1), boxes], -1)

@@ -187,18 +187,18 @@ def _check_rectangle(shape: Sequence[int], x: int, y: int, width: int, height: i
 def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:
     """Return the ``(new, old)`` matrix of one axis for area (3) and Lanczos (4) resizing."""
     scale = old / new
-    place = torch.arange(new, dtype=torch.float64)
+    position = torch.arange(new, dtype=torch.float64)
     pixel = torch.arange(old, dtype=torch.float64)
     if interp == 3 and both_shrink:
-        low, high = place.unsqueeze(1) * scale, (place.unsqueeze(1) + 1) * scale
+        low, high = position.unsqueeze(1) * scale, (position.unsqueeze(1) + 1) * scale
         return (torch.minimum(high, pixel + 1) - torch.maximum(low, pixel)).clamp(min=0) / scale
     if interp == 3:  # OpenCV enlarges "by area" with shares that keep pixels flat
-        low = torch.floor(place * scale)
-        part = (place + 1) - (low + 1) / scale
+        low = torch.floor(position * scale)
+        part = (position + 1) - (low + 1) / scale
         part = torch.where(part <= 0, 0.0, part - part.floor())
         taps, weights = torch.stack([low, low + 1], 1), torch.stack([1 - part, part], 1)
     else:
-        center = (place + 0.5) * scale - 0.5
+        center = (position + 0.5) * scale - 0.5
         taps = center.floor().unsqueeze(1) + torch.arange(-3, 5)
         distance = center.unsqueeze(1) - taps
         weights = torch.sinc(distance) * torch.sinc(distance / 4)
@@ -246,8 +246,8 @@ def _resize_bytes(image: Tensor, height: int, width: int, interp: int) -> Tensor
     """Resize an image of bytes by OpenCV, whose fixed-point arithmetic rounds in its own way."""
     import cv2  # takes long to import, and few programs resize
 
-    found = cv2.resize(image.contiguous().numpy(), (width, height), interpolation=interp)
-    return torch.from_numpy(found).reshape(height, width, image.shape[-1])
+    result = cv2.resize(image.contiguous().numpy(), (width, height), interpolation=interp)
+    return torch.from_numpy(result).reshape(height, width, image.shape[-1])
 
 
 @op("_image_resize", "_npx__image_resize")
@@ -279,15 +279,15 @@ def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: 
     height, width = _target_size(data.shape[-3], data.shape[-2], size, keep_ratio)
     image = data.unsqueeze(0) if data.ndim == 3 else data
     if data.dtype is torch.uint8 and data.is_cpu and data.numel() and _has_opencv():
-        found = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
-        return found.squeeze(0) if data.ndim == 3 else found
+        result = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
+        return result.squeeze(0) if data.ndim == 3 else result
     image = image.permute(0, 3, 1, 2)
     if not data.dtype.is_floating_point:
         image = image.to(torch.float32)
-    found = _resized(image, height, width, interp).permute(0, 2, 3, 1)
+    result = _resized(image, height, width, interp).permute(0, 2, 3, 1)
     if not data.dtype.is_floating_point:
-        found = _to_dtype(found.round(), data.dtype)
-    return (found.squeeze(0) if data.ndim == 3 else found).contiguous()
+        result = _to_dtype(result.round(), data.dtype)
+    return (result.squeeze(0) if data.ndim == 3 else result).contiguous()
 
 
 @resize.infer_outputs

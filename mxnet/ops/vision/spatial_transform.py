@@ -157,12 +157,12 @@ def _resized_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool
 def _resize_matrix(like: Tensor, old: int, new: int, align_corners: bool) -> Tensor:
     """Return the weight of every old pixel in every new one, which lies between two of them."""
     kind = {"dtype": like.dtype, "device": like.device}
-    place = torch.arange(new, **kind)
+    position = torch.arange(new, **kind)
     if align_corners:
-        place = place * ((old - 1) / max(new - 1, 1))
+        position = position * ((old - 1) / max(new - 1, 1))
     else:
-        place = ((place + 0.5) * (old / new) - 0.5).clamp_(0, old - 1)
-    return place.unsqueeze(1).sub(torch.arange(old, **kind)).abs_().neg_().add_(1).clamp_(min=0)
+        position = ((position + 0.5) * (old / new) - 0.5).clamp_(0, old - 1)
+    return position.unsqueeze(1).sub(torch.arange(old, **kind)).abs_().neg_().add_(1).clamp_(min=0)
 
 
 @bilinear_resize_2d.infer_outputs
@@ -369,9 +369,9 @@ def grid_generator(
     height, width = data.shape[2:]
     x = torch.arange(width, dtype=data.dtype, device=data.device)
     y = torch.arange(height, dtype=data.dtype, device=data.device).unsqueeze(1)
-    place = torch.stack(torch.broadcast_tensors(x, y))
+    position = torch.stack(torch.broadcast_tensors(x, y))
     half = data.new_tensor([(width - 1) / 2, (height - 1) / 2]).view(2, 1, 1)
-    return (data + place) / half - 1
+    return (data + position) / half - 1
 
 
 def _affine_grid(theta: Tensor, target_shape: Shape, name: str) -> Tensor:
