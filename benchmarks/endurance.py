@@ -1,6 +1,6 @@
 """Train with changing shapes for a while: ``python -m benchmarks.endurance --minutes 30``.
 
-Batches, lengths and picture sizes change from step to step; memory must not grow. Bytes of live
+Batches, lengths and image sizes change from step to step; memory must not grow. Bytes of live
 arrays, bytes that the allocator has given out and the process's resident memory are printed every
 minute. The run fails if arrays or the allocator need more in the second half than in the quarter
 before it. Resident memory swings by gaps, which oneDNN leaves when it replaces the code of its last
@@ -29,7 +29,7 @@ WHICH = (max, max, statistics.median)
 
 
 def convolutional() -> Callable[[random.Random], None]:
-    """Return a step of a small hybridized network on pictures of any size."""
+    """Return a step of a small hybridized network on images of any size."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(16, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D())
     net.add(nn.Conv2D(32, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"))

@@ -2,7 +2,7 @@
 
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
 as they are installed. Sides take turns within a row, and the best of the rounds counts. Rows are
-printed as they come; ``--write`` keeps them in `RESULTS.md`, with pictures.
+printed as they come; ``--write`` keeps them in `RESULTS.md`, with plots.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str
 def measure(
     row: Row, sides: dict[str, tuple[str, Program]], rounds: int | None
 ) -> dict[str, float]:
-    """Let the sides take turns; return the best of each."""
+    """Measure all sides in turns and return the best of each."""
     turns = min(row.rounds, rounds or row.rounds)
     return _measure_fresh(row, sides, turns) if row.fresh else _measure_kept(row, sides, turns)
 
@@ -232,7 +232,7 @@ def _ratios(best: Mapping[str, float]) -> dict[str, float]:
 
 
 def draw_ratios(measured: Measured, path: pathlib.Path) -> None:
-    """Write a picture of the ratios of all rows; left of the line MXNext is faster or smaller."""
+    """Draw the ratios of all rows; left of the line MXNext is faster or smaller."""
     rows = [(row, _ratios(best)) for row, best in measured if not row.family]
     rows = [(row, result) for row, result in rows if result][::-1]
     if not rows:
@@ -255,7 +255,7 @@ def draw_ratios(measured: Measured, path: pathlib.Path) -> None:
 
 
 def draw_sizes(measured: Measured, path: pathlib.Path) -> None:
-    """Write a picture of cost against size, a panel for each kind of work."""
+    """Draw cost against size, a panel for each kind of work."""
     families = list(dict.fromkeys(row.family for row, _ in measured if row.family))
     if not families:
         return

@@ -1,4 +1,4 @@
-"""Reading pictures from record files, and batches from memory."""
+"""Reading images from record files, and batches from memory."""
 
 # ruff: noqa: E501 (programs as text)
 

@@ -1,4 +1,4 @@
-"""Checkpoints, pictures from record files, and importing."""
+"""Checkpoints, images from record files, and importing."""
 
 from __future__ import annotations
 

@@ -294,7 +294,7 @@ class TrackedData:
 def track(data: Iterable) -> TrackedData:
     """Return a loader or iterator that knows its position, to be given to `save` and `load`.
 
-    After `load`, the next iteration goes on with the batch that would have come: the order is
+    After `load`, the next iteration continues with the batch that would have come: the order is
     drawn again from the random states at the beginning of the epoch, and batches that were handed
     out before are left out. A `DataIter` is reset by itself when the next epoch begins.
 

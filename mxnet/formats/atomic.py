@@ -75,7 +75,7 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
 
 
 MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
-LONGEST_STEM = 150  # bytes of the target's name in those of its companions
+MAX_STEM_BYTES = 150  # bytes of the target's name in those of its companions
 _renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
 
 
@@ -204,7 +204,7 @@ def sync_folder(folder: Path) -> None:
 
 def _stem(target: Path) -> str:
     """Return the target's name, cut so that the companions' names are not too long."""
-    return os.fsdecode(os.fsencode(target.name)[:LONGEST_STEM])
+    return os.fsdecode(os.fsencode(target.name)[:MAX_STEM_BYTES])
 
 
 def _marker(target: Path) -> Path:

@@ -19,8 +19,8 @@ import numpy as np
 MAGIC = b"MXNextP1"
 _FOOTER = struct.Struct("<QI8s")
 BLOCK = 1 << 16
-LARGE = 1 << 18  # bytes from which a second thread is worth its while
-LONGEST = 1 << 28  # bytes of JSON
+MIN_THREADED_BYTES = 1 << 18  # bytes from which a second thread is worth its while
+MAX_JSON_BYTES = 1 << 28  # bytes of JSON
 
 Buffer = bytes | bytearray | memoryview
 
@@ -49,7 +49,7 @@ class ChecksumPool:
 
     def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
         """Return the checksum of the pieces, perhaps later; they must not change until then."""
-        if sum(len(piece) for piece in pieces) < LARGE:
+        if sum(len(piece) for piece in pieces) < MIN_THREADED_BYTES:
             done: Future[int] = Future()
             done.set_result(checksum(pieces))
             return done
@@ -97,7 +97,7 @@ def read_trailer(file: BinaryIO, size: int) -> tuple[dict[str, Any] | None, int]
             return None, size
         length, checksum, _ = _FOOTER.unpack(raw)
         start = size - smallest - length
-        if length > LONGEST or start < 0:
+        if length > MAX_JSON_BYTES or start < 0:
             return None, size
         file.seek(start)
         text = file.read(len(MAGIC) + length)

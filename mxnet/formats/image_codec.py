@@ -20,7 +20,7 @@ import numpy as np
 from .. import env
 from ..error import FormatError, MXNetError
 
-MOST_SCANS = 500  # of a progressive JPEG; encoders write about ten
+MAX_SCANS = 500  # of a progressive JPEG; encoders write about ten
 _JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers that hold a size
 _JPEG_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
 _JPEG_BARE = {0x01, *range(0xD0, 0xDA)}  # markers without a length
@@ -201,7 +201,7 @@ def opencv() -> ModuleType:
 
 
 def limit_threads(count: int) -> None:
-    """Let OpenCV use at most so many threads in this process, whether it is loaded or not yet."""
+    """Limit OpenCV to so many threads in this process, whether it is loaded or not yet."""
     os.environ["OPENCV_FOR_THREADS_NUM"] = str(count)
     if "cv2" in sys.modules:
         opencv().setNumThreads(count)
@@ -266,10 +266,10 @@ def check_size(content: Buffer, source: str = "") -> None:
             f"{size.height} pixels, and the limit is {limit}. If the image can be trusted, set "
             "the environment variable MXNET_IMAGE_MAX_PIXELS to a larger number."
         )
-    if size.scans > MOST_SCANS:
+    if size.scans > MAX_SCANS:
         raise BadImage(
             f"Decoding refused: {_named(source)} is a JPEG of {size.scans} scans; at most "
-            f"{MOST_SCANS} are decoded."
+            f"{MAX_SCANS} are decoded."
         )
 
 

@@ -41,7 +41,7 @@ def read(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> lis
 
 
 def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list | dict:
-    """Read the bytes of a ``.params`` file; ``name`` stands for it in error messages.
+    """Read the bytes of a ``.params`` file; error messages call it ``name``.
 
     >>> loads(dumps({"bias": torch.tensor([1.0, 2.0])}))
     {'bias': tensor([1., 2.])}
@@ -195,7 +195,7 @@ INT64 = BY_TORCH[torch.int64].code
 
 MAX_NDIM = 64  # torch's and NumPy's own limit
 MAX_ELEMENTS = 2**63 - 1
-SMALLEST_ARRAY = 20  # bytes: a V0 record of one dimension without data
+MIN_ARRAY_BYTES = 20  # bytes: a V0 record of one dimension without data
 
 
 class RowSparse(NamedTuple):
@@ -242,7 +242,7 @@ class ParamsReader:
         magic, _reserved, count = self.numbers("<QQQ", "the header")
         if magic != LIST_MAGIC:
             self.fail(f"the first number {LIST_MAGIC:#x} of a .params file", f"{magic:#x}", -24)
-        self.check_count(count, SMALLEST_ARRAY, "arrays")
+        self.check_count(count, MIN_ARRAY_BYTES, "arrays")
         arrays, sums = [], []
         for _ in range(count):
             self.pieces = None if trailer is None else []

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..error import FormatError
 
-NEWEST_PROTOCOL = 5
-LONGEST_INTEGER = 255  # bytes
-LARGEST_KEY = 2**63  # larger integers could be chosen to collide in a dict
+MAX_PROTOCOL = 5
+MAX_INTEGER_BYTES = 255  # bytes
+MAX_KEY = 2**63  # larger integers could be chosen to collide in a dict
 MIN_CONTAINERS = 1000
 BYTES_PER_CONTAINER = 8  # of the file; real pickles of arrays need more than twice as many
 BYTES_PER_MEMO_ENTRY = 4
@@ -75,7 +75,7 @@ def read_pickle(data: bytes | bytearray | memoryview) -> Any:
 def is_key(value: Any) -> bool:
     """Return whether a value may be a key of a dict or an element of a set."""
     if type(value) is int:
-        return -LARGEST_KEY <= value < LARGEST_KEY
+        return -MAX_KEY <= value < MAX_KEY
     return type(value) in _KEY_TYPES
 
 
@@ -264,8 +264,8 @@ class _Machine:
 def _long(size: str) -> Callable[[_Machine], None]:
     def read(m: _Machine) -> None:
         count = m.number(size)
-        if not 0 <= count <= LONGEST_INTEGER:
-            m.fail(f"an integer of at most {LONGEST_INTEGER} bytes", f"{count} bytes")
+        if not 0 <= count <= MAX_INTEGER_BYTES:
+            m.fail(f"an integer of at most {MAX_INTEGER_BYTES} bytes", f"{count} bytes")
         m.push(int.from_bytes(m.take(count), "little", signed=True))
 
     return read
@@ -322,8 +322,8 @@ def _dict(m: _Machine) -> None:
 
 def _protocol(m: _Machine) -> None:
     result = m.number("<B")
-    if result > NEWEST_PROTOCOL:
-        m.fail(f"a protocol up to {NEWEST_PROTOCOL}", str(result))
+    if result > MAX_PROTOCOL:
+        m.fail(f"a protocol up to {MAX_PROTOCOL}", str(result))
 
 
 def _set_pair(m: _Machine) -> None:

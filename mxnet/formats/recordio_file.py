@@ -1,7 +1,7 @@
 """RecordIO, the container of MXNet's data sets: records one after the other, found again by magic.
 
 A record is u32 magic, u32 (flag << 29 | length), the payload, zeros up to the next multiple of 4.
-Where the magic itself stands in a payload, at a multiple of 4, it is cut out and the record goes on
+Where the magic itself is in a payload, at a multiple of 4, it is cut out and the record continues
 as a new part: flags 1 (first), 2 (middle), 3 (last) in place of 0. So each magic at a multiple of 4
 begins a part, which is how the next whole record is found behind a damaged one.
 """
@@ -22,11 +22,11 @@ MAGIC = 0xCED7230A
 MAGIC_BYTES = struct.pack("<I", MAGIC)
 WHOLE, FIRST, MIDDLE, LAST = 0, 1, 2, 3
 LENGTH_BITS = 29
-LONGEST = (1 << LENGTH_BITS) - 1  # bytes in a record
+MAX_RECORD_BYTES = (1 << LENGTH_BITS) - 1  # bytes in a record
 HEAD = struct.Struct("<II")
 PADDING = b"\0\0\0"
 WRITE_BUFFER = 1 << 20
-LONGEST_READ = 1 << 20  # bytes that are read before the length of a record is known
+MAX_READ_BYTES = 1 << 20  # bytes that are read before the length of a record is known
 
 
 class Damage(NamedTuple):
@@ -44,9 +44,10 @@ def encode(payload: bytes | bytearray | memoryview) -> bytes:
     '0a23d7ce 03000000 61626300'
     """
     payload = bytes(payload)
-    if len(payload) > LONGEST:
+    if len(payload) > MAX_RECORD_BYTES:
         raise FormatError(
-            f"A record takes up to {LONGEST} bytes, and this one has {len(payload)}: split it."
+            f"A record takes up to {MAX_RECORD_BYTES} bytes, and this one has {len(payload)}: "
+            "split it."
         )
     parts = _parts(payload)
     if len(parts) == 1:
@@ -181,12 +182,12 @@ class RecordReader:
         if len(raw) < HEAD.size:
             return None
         magic, word = HEAD.unpack_from(raw)
-        end = HEAD.size + (word & LONGEST)
+        end = HEAD.size + (word & MAX_RECORD_BYTES)
         if magic != MAGIC or word >> LENGTH_BITS != WHOLE or at + end > self.size:
             return None
         if end > len(raw):
             raw += data.read(at + len(raw), end - len(raw))
-        self._expected = min(end + end // 8, LONGEST_READ)
+        self._expected = min(end + end // 8, MAX_READ_BYTES)
         return raw[HEAD.size : end], at + end + -end % 4
 
     def whole_records(self, at: int = 0) -> Iterator[tuple[int, bytes | Damage]]:
@@ -282,7 +283,7 @@ class RecordReader:
         magic, word = HEAD.unpack(self.data[at : at + HEAD.size])
         if magic != MAGIC:
             raise self._no_magic(at)
-        flag, length = word >> LENGTH_BITS, word & LONGEST
+        flag, length = word >> LENGTH_BITS, word & MAX_RECORD_BYTES
         if flag > LAST:
             self._fail(at + 4, "flag 0, 1, 2 or 3", f"flag {flag}")
         start = at + HEAD.size
@@ -342,7 +343,7 @@ class RecordReader:
         raise self._error(at, expected, found)
 
 
-LONGEST_LINE = 1 << 20  # characters; longer ones are damage, not lines
+MAX_LINE_CHARACTERS = 1 << 20  # characters; longer ones are damage, not lines
 
 
 class ListedImage(NamedTuple):
@@ -411,7 +412,7 @@ def _parsed(place: str | os.PathLike[str], parse: Callable, expected: str, on_er
 
 def _lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while line := file.readline(LONGEST_LINE):
+        while line := file.readline(MAX_LINE_CHARACTERS):
             yield line
 
 

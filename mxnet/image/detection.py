@@ -185,7 +185,7 @@ class ImageDetIter(ImageIter):
             label, content = self.next_sample()
             image = self._decoded(content)
             try:
-                with chance.one_picture():
+                with chance.one_image():
                     image, objects = self.augmentation_transform(image, self._parse_label(label))
                 self._check_valid_label(objects)
             except BadLabel as error:

@@ -32,7 +32,7 @@ from .geometry import copyMakeBorder, fixed_crop
 
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 ALMOST_HALF = 0.4999999  # what may be added to a width before it rounds to the next
-SMALLEST = 2  # pixels: boxes and borders below this are not worth having
+MIN_PIXELS = 2  # pixels: boxes and borders below this are not worth having
 
 
 class DetAugmenter:
@@ -243,11 +243,11 @@ class DetRandomCropAug(DetAugmenter):
     def _covers(self, label: np.ndarray, crop: Rectangle, height: int, width: int) -> bool:
         """Whether enough of each object that the crop touches lies inside it."""
         x, y, w, h = crop
-        if w * h < SMALLEST:
+        if w * h < MIN_PIXELS:
             return False
         left, top, right, bottom = x / width, y / height, (x + w) / width, (y + h) / height
         areas = _areas(label)
-        large = areas * width * height > SMALLEST
+        large = areas * width * height > MIN_PIXELS
         if not large.any():
             return False
         inside = _intersections(label[large], left, top, right, bottom) / areas[large]
@@ -336,7 +336,7 @@ class DetRandomPadAug(DetAugmenter):
             if h < tallest:
                 h = chance.whole(h, tallest)
             w = round(h * ratio)
-            if h - height < SMALLEST or w - width < SMALLEST:
+            if h - height < MIN_PIXELS or w - width < MIN_PIXELS:
                 continue
             y, x = chance.whole(0, max(0, h - height)), chance.whole(0, max(0, w - width))
             return x, y, w, h

@@ -215,7 +215,7 @@ class ImageIter(DataIter):
         """Return the next image, ready for the batch, and its label."""
         label, content = self.next_sample()
         image = self._decoded(content)
-        with chance.one_picture():
+        with chance.one_image():
             image = self.augmentation_transform(image)
         return self.postprocess_data(image), label
 

@@ -68,7 +68,7 @@ class Normalization(NamedTuple):
                 o *= np.float32(contrast * f)
 
 
-class PictureFill:
+class ImageFiller:
     """Fills one sample of `ImageRecordIter`."""
 
     def __init__(
@@ -246,7 +246,7 @@ class RecordFiles:
 
 
 class Places:
-    """Where the records of each epoch lie, in order; found while the first epoch goes on."""
+    """Where the records of each epoch lie, in order; found during the first epoch."""
 
     def __init__(self, source: Iterator[int], shuffle: bool, seed: int) -> None:
         self.known = array("q")
@@ -299,7 +299,7 @@ class Pending(NamedTuple):
     work: list[Future]
 
 
-class PictureBatches:
+class ImageBatches:
     """Gives batches of images in order, some of them always under way.
 
     ``data`` is the shape and type of an image; ``label`` the number of labels of one, what fills
@@ -361,7 +361,7 @@ class PictureBatches:
         return Batch(data, label, pending.pad, pending.index)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Release the threads."""
         self._drop_waiting()
         self.stop.set()
         if self.pool is not None:

@@ -180,7 +180,7 @@ def _parse_bound(value: Any) -> int | None:
 
 
 def parse_bounds(value: Any) -> tuple[int | None, ...]:
-    """Accept a shape in which None may stand for 'not limited', as in slices."""
+    """Accept a shape in which None means 'not limited', as in slices."""
     return _parse_sequence(value, _parse_bound)
 
 

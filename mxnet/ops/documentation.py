@@ -1,7 +1,7 @@
 """Docstrings of operators: a sentence for each parameter, written once and shown everywhere.
 
-The sentence stands in the ``Parameters`` section of the operator's own docstring, under the bare
-name; what means the same in many operators stands in the glossary, `COMMON` and `FOLDERS`.
+The sentence is in the ``Parameters`` section of the operator's own docstring, under the bare
+name; what means the same in many operators is in the glossary, `COMMON` and `FOLDERS`.
 Types, defaults and the ``Returns`` section come from the operator record.
 """
 
@@ -26,7 +26,7 @@ TYPES = {
     "tuple of <Shape(tuple)>": "tuple of tuple of int",
 }
 C = TypeVar("C", bound=type)
-ARRAY = "\0"  # stands for the array class until the namespace is known
+ARRAY = "\0"  # represents the array class until the namespace is known
 _FLUSH = re.compile(r"\n\S")  # a line without a margin
 _MARGIN = re.compile(r"(?<=\n)(\n +)\S")
 _HEADING = re.compile(r"^([A-Z].*)\n---+\n", re.MULTILINE)
@@ -378,22 +378,22 @@ _QUANTIZED = {
 }
 
 _INT8 = {
-    "step": "Real number that one step of the result stands for.",
-    "zero": "Integer that stands for 0, as 128 in signed arrays.",
+    "step": "Real number that one step of the result represents.",
+    "zero": "Integer that represents 0, as 128 in signed arrays.",
     "end": "Largest number that the array represents.",
-    "steps": "Real number that one step of each array stands for.",
-    "zeros": "Integer that stands for 0 in each array.",
-    "data_step": "Real number that one step of data stands for.",
-    "data_zero": "Integer that stands for 0 in data.",
-    "lhs_step": "Real number that one step of `lhs` stands for.",
-    "lhs_zero": "Integer that stands for 0 in `lhs`.",
-    "rhs_step": "Real number that one step of `rhs` stands for.",
-    "rhs_zero": "Integer that stands for 0 in `rhs`.",
-    "out_step": "Real number that one step of the result stands for.",
-    "out_zero": "Integer that stands for 0 in the result.",
+    "steps": "Real number that one step of each array represents.",
+    "zeros": "Integer that represents 0 in each array.",
+    "data_step": "Real number that one step of data represents.",
+    "data_zero": "Integer that represents 0 in data.",
+    "lhs_step": "Real number that one step of `lhs` represents.",
+    "lhs_zero": "Integer that represents 0 in `lhs`.",
+    "rhs_step": "Real number that one step of `rhs` represents.",
+    "rhs_zero": "Integer that represents 0 in `rhs`.",
+    "out_step": "Real number that one step of the result represents.",
+    "out_zero": "Integer that represents 0 in the result.",
     "adds": "Whether `other` is added to the result.",
-    "other_step": "Real number that one step of `other` stands for.",
-    "other_zero": "Integer that stands for 0 in `other`.",
+    "other_step": "Real number that one step of `other` represents.",
+    "other_zero": "Integer that represents 0 in `other`.",
     "owns_other": "Whether `other` may be written over, because nothing reads it afterward.",
     "relu": "Whether negative results become 0.",
     "stored": "Whether the weights are integers with a range; else they are float32.",

@@ -294,7 +294,7 @@ for _triangular in (linalg_trmm, linalg_trsm):
 
 
 # What equal eigenvalues are taken to differ by, so that gradients stay numbers.
-_SMALLEST_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
+_MIN_GAP = {torch.float32: 1e-30, torch.float64: 1e-100}
 
 
 @in_row_order
@@ -388,7 +388,7 @@ def _syevd_gradient(grads: tuple, outs: tuple, A: Tensor) -> Tensor:
     (grad_rows, grad_values), (rows, values) = grads, outs
     above = torch.ones_like(A).triu(1)
     sign = above.mT - above  # eigenvalues ascend; zero on the diagonal
-    gaps = (values.unsqueeze(-1) - values.unsqueeze(-2)).abs().clamp(min=_SMALLEST_GAP[A.dtype])
+    gaps = (values.unsqueeze(-1) - values.unsqueeze(-2)).abs().clamp(min=_MIN_GAP[A.dtype])
     turned = torch.matmul(grad_rows, rows.mT) * (sign / gaps)
     inner = (turned + turned.mT) / 2 + torch.diag_embed(grad_values)
     return torch.matmul(rows.mT, torch.matmul(inner, rows))

@@ -235,7 +235,7 @@ class TypePattern:
 
     A capital letter is a type variable, ``@dtype`` the attribute of that name (when it is None,
     the first variable; ``@dtype=int32`` says what else), a name such as ``float32`` itself. The
-    last word of each side stands for all that follow. Without a pattern everything has one type.
+    last word of each side applies to all that follow. Without a pattern everything has one type.
     """
 
     def __init__(self, pattern: str | None) -> None:

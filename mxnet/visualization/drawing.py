@@ -63,19 +63,19 @@ class Arrow(NamedTuple):
     label: str
 
 
-class Picture(NamedTuple):
+class Diagram(NamedTuple):
     """All that is drawn of a network."""
 
     boxes: list[Box]
     arrows: list[Arrow]
 
 
-def picture(
+def diagram(
     symbol: Symbol,
     shape: Mapping[str, tuple[int, ...]] | None = None,
     dtype: Mapping[str, Any] | None = None,
     hide_weights: bool = True,
-) -> Picture:
+) -> Diagram:
     """Return what to draw of a symbol; shapes and types of inputs put labels on the arrows."""
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be a Symbol")
@@ -89,7 +89,7 @@ def picture(
         for e in n.inputs
         if e.node in keys
     ]
-    return Picture(boxes, arrows)
+    return Diagram(boxes, arrows)
 
 
 def is_parameter(node: Node) -> bool:
@@ -201,7 +201,7 @@ class Layout(NamedTuple):
     width: float
 
 
-def layered(shown: Picture, widths: dict[str, float]) -> Layout:
+def layered(shown: Diagram, widths: dict[str, float]) -> Layout:
     """Return a layout for boxes of the given widths."""
     layer = _layers(shown)
     depth = max(layer.values(), default=0) + 1
@@ -218,7 +218,7 @@ def layered(shown: Picture, widths: dict[str, float]) -> Layout:
     return Layout({k: v - left for k, v in x.items()}, layer, paths, right - left)
 
 
-def _layers(shown: Picture) -> dict[str, int]:
+def _layers(shown: Diagram) -> dict[str, int]:
     """Return for each box how many steps it is from the inputs; inputs stand above their user."""
     sources: dict[str, list[str]] = {}
     users: dict[str, list[str]] = {}
@@ -338,13 +338,13 @@ def render_svg(
     >>> print(mx.viz.render_svg(net, "net.svg"))
     net.svg
     """
-    text = svg_text(picture(symbol, shape, dtype, hide_weights))
+    text = svg_text(diagram(symbol, shape, dtype, hide_weights))
     Path(path).write_text(text, encoding="utf-8")
     return str(path)
 
 
-def svg_text(shown: Picture) -> str:
-    """Return the SVG text of a picture."""
+def svg_text(shown: Diagram) -> str:
+    """Return the SVG text of a diagram."""
     widths = {b.key: _width(b) for b in shown.boxes}
     layout = layered(shown, widths)
     depth = max(layout.layer.values(), default=0) + 1

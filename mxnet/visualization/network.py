@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..symbol import Symbol
-from .drawing import Picture, picture, svg_text
+from .drawing import Diagram, diagram, svg_text
 
 
 def plot_network(
@@ -51,10 +51,10 @@ def plot_network(
     >>> "fc" in drawing.source
     True
     """
-    shown = picture(symbol, shape, dtype, hide_weights)
+    shown = diagram(symbol, shape, dtype, hide_weights)
     _warn_of_repeated_names(symbol)
     drawing = _drawing_class()(name=title, format=save_format)
-    drawing.picture = shown
+    drawing.diagram = shown
     style = {
         "shape": "box",
         "fixedsize": "true",
@@ -96,7 +96,7 @@ def _drawing_class() -> type:
     class Drawing(graphviz.Digraph):
         """A Digraph that draws itself as SVG when the program ``dot`` is not installed."""
 
-        picture: Picture
+        diagram: Diagram
 
         def render(  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             self, filename: Any = None, directory: Any = None, view: bool = False, **options: Any
@@ -116,7 +116,7 @@ def _drawing_class() -> type:
                 stacklevel=3,
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(svg_text(self.picture), encoding="utf-8")
+            path.write_text(svg_text(self.diagram), encoding="utf-8")
             if view:
                 _open(path)
             return str(path)
@@ -128,7 +128,7 @@ def _drawing_class() -> type:
             except graphviz.ExecutableNotFound:
                 if (format or self.format) != "svg":
                     raise
-                text = svg_text(self.picture)
+                text = svg_text(self.diagram)
                 return text if options.get("encoding") else text.encode("utf-8")
 
         def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
@@ -136,7 +136,7 @@ def _drawing_class() -> type:
             try:
                 return super()._repr_mimebundle_(*args, **options)
             except graphviz.ExecutableNotFound:
-                return {"image/svg+xml": svg_text(self.picture)}
+                return {"image/svg+xml": svg_text(self.diagram)}
 
     return Drawing
 

@@ -21,7 +21,7 @@ class Vocabulary:
     min_freq : int
         How often a token must occur to be taken.
     unknown_token
-        The token with the number 0, which stands for all that have none.
+        The token with the number 0, which represents all that have none.
     reserved_tokens
         Tokens to number in any case.
 
@@ -83,7 +83,7 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """The token that stands for all that have no number."""
+        """The token that represents all that have no number."""
         return self._unknown_token
 
     @property

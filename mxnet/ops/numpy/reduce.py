@@ -71,10 +71,10 @@ def accumulate(
     name: str,
     kernel: Callable[[Tensor, Axes, bool], Tensor],
     a: Tensor,
-    axis: Shape | None,
-    dtype: torch.dtype | None,
-    keepdims: bool,
-    initial: float | None,
+    axis: Shape | None = None,
+    dtype: torch.dtype | None = None,
+    keepdims: bool = False,
+    initial: float | None = None,
 ) -> Tensor:
     """Run a sum or product in the wider of the array's dtype and the wanted one."""
     if initial is not None:
@@ -104,21 +104,14 @@ def sum_(
     return accumulate("_np_sum", total, a, axis, dtype, keepdims, initial)
 
 
-@op("_np_prod", "_np_product", shape=reduced)
-def prod(
-    a: Tensor,
-    *,
-    axis: Shape | None = None,
-    dtype: DType | None = None,
-    keepdims: bool = False,
-    initial: float | None = None,
-) -> Tensor:
+@op("_np_prod", "_np_product", attributes_of=sum_, shape=reduced)
+def prod(a: Tensor, **attrs: Any) -> Tensor:
     """Product over axes; without axes over all of them.
 
     >>> mx.nd._internal._np_prod(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
     array([ 2., 12.], dtype=float32)
     """
-    return accumulate("_np_prod", multiplied, a, axis, dtype, keepdims, initial)
+    return accumulate("_np_prod", multiplied, a, **attrs)
 
 
 @op("_npi_mean", shape=reduced)
@@ -185,11 +178,11 @@ mean.type_pattern = AttributeTypes(to_float)
 def spread(
     name: str,
     a: Tensor,
-    axis: Shape | None,
-    dtype: torch.dtype | None,
-    ddof: int,
-    keepdims: bool,
     root: bool,
+    axis: Shape | None = None,
+    dtype: torch.dtype | None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
 ) -> Tensor:
     """Return the variance, or its root; that of integers is truncated unless dtype says else."""
     if a.dtype is BOOL or dtype is BOOL:
@@ -227,24 +220,17 @@ def std(
     >>> mx.nd._internal._npi_std(mx.nd.array([[1, 3], [3, 9]]), axis=1).asnumpy()
     array([1., 3.], dtype=float32)
     """
-    return spread("_npi_std", a, axis, dtype, ddof, keepdims, root=True)
+    return spread("_npi_std", a, True, axis, dtype, ddof, keepdims)
 
 
-@op("_npi_var", shape=reduced, outputs=("var",), total=2)
-def var(
-    a: Tensor,
-    *,
-    axis: Shape | None = None,
-    dtype: DType | None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-) -> Tensor:
+@op("_npi_var", attributes_of=std, shape=reduced, outputs=("var",), total=2)
+def var(a: Tensor, **attrs: Any) -> Tensor:
     """Variance over axes: mean square distance from the mean, with ``ddof`` fewer elements.
 
     >>> mx.nd._internal._npi_var(mx.nd.array([[1, 3], [3, 9]]), axis=1).asnumpy()
     array([1., 9.], dtype=float32)
     """
-    return spread("_npi_var", a, axis, dtype, ddof, keepdims, root=False)
+    return spread("_npi_var", a, False, **attrs)
 
 
 std.type_pattern = var.type_pattern = AttributeTypes(lambda dtype: dtype)

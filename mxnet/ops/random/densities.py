@@ -1,6 +1,6 @@
 """Densities of the distributions in `random`, of whole arrays of samples.
 
-Parameters have the leading axes of the samples; each stands for all samples behind its own
+Parameters have the leading axes of the samples; each applies to all samples behind its own
 element. Discrete samples carry no gradient.
 """
 

@@ -229,12 +229,8 @@ forms(
     precision="full",
 )
 
-plus_scalar = with_number(
-    "plus", torch.add, "Array plus number.", "2", "[3., 0., 7.]", "_PlusScalar"
-)
-minus_scalar = with_number(
-    "minus", torch.sub, "Array minus number.", "2", "[-1., -4.,  3.]", "_MinusScalar"
-)
+with_number("plus", torch.add, "Array plus number.", "2", "[3., 0., 7.]", "_PlusScalar")
+with_number("minus", torch.sub, "Array minus number.", "2", "[-1., -4.,  3.]", "_MinusScalar")
 rminus_scalar = with_number(
     "rminus",
     torch.sub,

@@ -28,7 +28,7 @@ def own(tensor: Tensor) -> Tensor:
 
 
 def may_share(op: Op) -> Op:
-    """Let an operator copy what its body would share, as MXNet's does.
+    """Make an operator copy what its body would share, as MXNet's does.
 
     The sharing form is the variant ``"view"``: a prepared graph, where nobody writes between two
     steps, runs it for free.
@@ -40,7 +40,7 @@ def may_share(op: Op) -> Op:
 
 
 def in_row_order(op: Op) -> Op:
-    """Let results have memory of their own in row order, of which parts are views.
+    """Give results memory of their own in row order, of which parts are views.
 
     Torch's factorizations return columns side by side.
     """

@@ -54,7 +54,7 @@ def ranges(
 @may_share
 @op("slice", "_npi_slice", "_npx_slice", "_sparse_slice", "crop", method=True)
 def slice_(data: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()) -> Tensor:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end.
+    """Take ``begin:end:step`` of the leading axes; None means an open end.
 
     Parameters
     ----------

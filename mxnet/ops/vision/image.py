@@ -17,7 +17,7 @@ from ..declare import op
 from ..shapes import UNKNOWN, same
 from ..tensor.passing import may_share
 
-MOST_CHANNELS = 4  # of images that OpenCV divides
+MAX_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
 # Principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 EIGENVALUES = (55.46, 4.794, 1.148)
@@ -68,8 +68,8 @@ def to_tensor(data: Tensor) -> Tensor:
 
 def _channels_first(data: Tensor) -> Tensor:
     """Return channels before height and width, in this order in memory."""
-    is_picture = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
-    if not (is_picture and 1 < data.shape[-1] <= MOST_CHANNELS and data.numel() and _has_opencv()):
+    is_image = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
+    if not (is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel() and _has_opencv()):
         return data.movedim(-1, -3).contiguous()
     import cv2
 
