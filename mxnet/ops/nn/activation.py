@@ -1,4 +1,4 @@
-"""Activation functions chosen by name."""
+"""Activation functions, and softmax with its relatives."""
 
 from __future__ import annotations
 

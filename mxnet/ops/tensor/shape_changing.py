@@ -1,7 +1,7 @@
-"""MXNet's reshape codes, resolved against a shape: pure functions, used by arrays and graphs.
+"""Operators that rearrange an array's axes and sizes, and those that return its shape.
 
-``0`` copies a size, ``-1`` follows from the others, ``-2`` copies all that remain, ``-3`` merges
-two sizes, ``-4`` splits one into the two numbers that follow.
+Reshape codes: ``0`` copies a size, ``-1`` follows from the others, ``-2`` copies all that remain,
+``-3`` merges two sizes, ``-4`` splits one into the two numbers that follow.
 """
 
 from __future__ import annotations

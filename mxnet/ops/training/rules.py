@@ -1,7 +1,12 @@
-"""`TensorList`: torch's tensor methods on many tensors at once.
+"""`@rule`: an optimizer's formula, declared once, and the update operators derived from it.
 
-Update rules are written for one weight and run on all: ``h.addcmul_(g, g)`` on lists is one call
-of ``torch._foreach_addcmul_``.
+A rule is a function on `TensorList`s that changes weights and states in place. Called with lists
+it steps all weights together; that is what `mxnet.optimizer` does. From the same function come
+MXNet's operators: one weight (`sgd_update`), a 16-bit weight with a 32-bit copy (`mp_`), and many
+weights in one call (`multi_`, `multi_mp_` and `preloaded_`).
+
+Inputs of the latter come weight by weight: ``w0, g0, w1, g1, ...``, with states after each
+gradient. The ``preloaded`` forms end with two arrays, all learning rates and all weight decays.
 """
 
 from __future__ import annotations

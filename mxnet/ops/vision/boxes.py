@@ -1,4 +1,4 @@
-"""Overlap of boxes and greedy non-maximum suppression, shared by all detection operators.
+"""Boxes: overlap, non-maximum suppression, matching, and their encoding as offsets of anchors.
 
 Boxes are corners ``(xmin, ymin, xmax, ymax)`` in the last axis.
 """
