@@ -424,7 +424,7 @@ class _Stream(io.BufferedWriter):
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> int:
+    def write(self, data: Any, /) -> int:
         """Write bytes, and now and then have the disk take what was written."""
         try:
             count = super().write(data)

@@ -287,7 +287,7 @@ def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
         return None  # damaged: OpenCV decodes what is left of it
 
 
-def _turned(content: bytes) -> bool:
+def _turned(content: Buffer) -> bool:
     """Whether there is EXIF data, which may say that the image is to be turned."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 

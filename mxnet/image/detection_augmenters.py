@@ -345,8 +345,9 @@ class DetRandomPadAug(DetAugmenter):
 
 def _pair(value: Any) -> tuple[float, float]:
     """One number is the least and the most at once."""
-    least, most = (value, value) if isinstance(value, int | float | np.number) else value
-    return least, most
+    is_number = isinstance(value, int | float | np.number)
+    pair: Any = (value, value) if is_number else tuple(value)
+    return pair
 
 
 def _makes_sense(augmenter: DetAugmenter, ratios: tuple, areas: tuple, above: float) -> bool:

@@ -23,7 +23,7 @@ from . import chance
 
 
 def imdecode(
-    buf: bytes | bytearray | np.ndarray | NDArray,
+    buf: bytes | bytearray | memoryview | np.ndarray | NDArray,
     flag: int = 1,
     to_rgb: bool = True,
     out: NDArray | None = None,
@@ -428,7 +428,8 @@ def random_size_crop(
         raise UnexpectedArguments(
             f"unexpected keyword arguments for `random_size_crop`: {sorted(kwargs)}"
         )
-    least, most = (area, 1.0) if isinstance(area, int | float | np.number) else area
+    bounds: Any = (area, 1.0) if isinstance(area, int | float | np.number) else area
+    least, most = bounds
     height, width, _ = src.shape
     for _ in range(ATTEMPTS):
         target = chance.between(least, most) * height * width

@@ -277,7 +277,7 @@ class PrefetchingIter(_WholeBatches):
         rename_data: list[dict[str, str]] | None = None,
         rename_label: list[dict[str, str]] | None = None,
     ) -> None:
-        self.iters = list(iters) if isinstance(iters, list | tuple) else [iters]
+        self.iters: list[Any] = list(iters) if isinstance(iters, list | tuple) else [iters]
         if not self.iters:
             raise InvalidValue("PrefetchingIter needs at least one iterator")
         self.n_iter = len(self.iters)

@@ -335,9 +335,8 @@ def pairs(labels: Arrays, preds: Arrays) -> Iterator[tuple[Tensor, Tensor]]:
 def as_tensor(array: Any) -> Tensor:
     """Return the tensor of an array of any library, outside any graph."""
     if isinstance(array, Handle):
-        convert = getattr(array, "tostype", None)  # sparse arrays have it too
-        dense = getattr(array, "stype", "default") == "default" or convert is None
-        return plain(array if dense else convert("default"))
+        sparse: Any = None if getattr(array, "stype", "default") == "default" else array
+        return plain(array if sparse is None else sparse.tostype("default"))
     if isinstance(array, Tensor):
         return array.detach()
     return torch.from_numpy(np.array(array))  # a copy: torch takes no read-only memory

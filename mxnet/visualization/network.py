@@ -109,7 +109,7 @@ def _drawing_class() -> type:
                 return self._render_svg(filename, directory, view)
 
         def _render_svg(self, filename: Any, directory: Any, view: bool) -> str:
-            path = Path(directory or self.directory or ".", str(filename or self.filename))
+            path = Path(directory or str(self.directory or "."), str(filename or self.filename))
             path = path.with_name(path.name + ".svg")
             warnings.warn(
                 f"The program dot of Graphviz is not installed: {path} has MXNext's own layout.",
