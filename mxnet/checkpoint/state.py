@@ -86,10 +86,10 @@ def set_fields(thing: Any, saved: Mapping[str, Any]) -> None:
         own = inspect.getattr_static(type(thing), name, None)
         if not isinstance(name, str) or callable(own) or isinstance(own, property):
             raise FormatError(f"A checkpoint may not replace {type(thing).__name__}.{name!s:.80}.")
-        vars(thing)[name] = _restored(vars(thing).get(name), value)
+        vars(thing)[name] = _restore(vars(thing).get(name), value)
 
 
-def _restored(old: Any, saved: Any) -> Any:
+def _restore(old: Any, saved: Any) -> Any:
     if not isinstance(saved, Mapping):  # sums stay float64: NumPy would add to a float in float32
         return type(old)(saved) if isinstance(old, np.floating) else saved
     ((kind, content),) = saved.items()
@@ -102,11 +102,11 @@ def _restored(old: Any, saved: Any) -> Any:
         return old
     if kind == "dict":
         olds = old if isinstance(old, dict) else {}
-        return {k: _restored(olds.get(k), v) for k, v in content.items()}
+        return {k: _restore(olds.get(k), v) for k, v in content.items()}
     olds = (
         old if isinstance(old, list | tuple) and len(old) == len(content) else [None] * len(content)
     )
-    parts = [_restored(o, v) for o, v in zip(olds, content, strict=True)]
+    parts = [_restore(o, v) for o, v in zip(olds, content, strict=True)]
     return tuple(parts) if kind == "tuple" else parts
 
 
@@ -167,14 +167,14 @@ def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
     if (positions != np.arange(len(positions))).any():
         index = torch.from_numpy(positions)
         for named in (data.data, data.label):
-            named[:] = [(name, _reordered(x, index)) for name, x in named]
+            named[:] = [(name, _reorder_rows(x, index)) for name, x in named]
         data._rows = target.copy()
     data.idx = order.get("shuffled", target).copy()
     data.cursor = order["cursor"]
     data._cache_data, data._cache_label = order["rolled"]
 
 
-def _reordered(array: NDArray, places: torch.Tensor) -> NDArray:
+def _reorder_rows(array: NDArray, places: torch.Tensor) -> NDArray:
     tensor = plain(array)
     return wrap_plain(type(array), tensor.index_select(0, places.to(tensor.device)), array._ctx)
 

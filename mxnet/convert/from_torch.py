@@ -107,7 +107,7 @@ def from_torch(
     was_training = module.training
     module.eval()
     try:
-        block = import_to_gluon(_exported(module, examples))
+        block = import_to_gluon(_export(module, examples))
         with torch.no_grad():
             target = module(*examples)
     finally:
@@ -116,7 +116,7 @@ def from_torch(
     return block
 
 
-def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
+def _export(module: nn.Module, examples: list[Tensor]) -> bytes:
     file: Any = io.BytesIO()
     names = ["data"] if len(examples) == 1 else [f"data{i}" for i in range(len(examples))]
     with warnings.catch_warnings():
@@ -131,11 +131,11 @@ def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
                 dynamo=False,
             )
         except Exception as error:
-            return _exported_by_dynamo(module, examples, names, error)
+            return _export_by_dynamo(module, examples, names, error)
     return file.getvalue()
 
 
-def _exported_by_dynamo(
+def _export_by_dynamo(
     module: nn.Module, examples: list[Tensor], names: list[str], first: Exception
 ) -> bytes:
     """Export by torch's newer exporter what the older one, which needs no library, cannot."""
@@ -246,7 +246,7 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
         )
     results = []
     for (name, mine), (key, layer) in zip(ours.items(), theirs.items(), strict=True):
-        results += _matched(name, mine, key, layer)
+        results += _match_parameters(name, mine, key, layer)
     for parameter, tensor in results:
         parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
     return net
@@ -261,7 +261,7 @@ def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return items
 
 
-def _matched(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
+def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
     """Return pairs of our parameters and their tensors."""
     pairs, used = [], set()
     for kind, parameter in mine.items():

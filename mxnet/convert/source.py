@@ -108,7 +108,7 @@ def as_model(
         return model
     names: dict[str, str] = {}
     if isinstance(model, HybridBlock):
-        symbol, arrays, names, order = _traced(model, shapes)
+        symbol, arrays, names, order = _trace(model, shapes)
         title = type(model).__name__
     else:
         if not isinstance(model, Symbol | str | os.PathLike):
@@ -158,7 +158,7 @@ def _finish_initialization(
             waiting[name]._finish_deferred_init()
 
 
-def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
+def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
     if cached:

@@ -219,7 +219,7 @@ class TorchWriter:
         if created is None:
             created = self._plain(call, inputs)
         if created is None:
-            created = self._traced(call, inputs)
+            created = self._trace_kernel(call, inputs)
         outputs = list(created) if isinstance(created, list | tuple) else [created]
         self._name(node, outputs, last)
         return outputs
@@ -252,7 +252,7 @@ class TorchWriter:
         target = call.out_dtypes[0]
         return created if result is target else self.method("to", created, target)
 
-    def _traced(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
+    def _trace_kernel(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
         """Write the torch functions that a kernel calls, for the shapes that are known."""
         node = call.node
         if call.shapes is None:
@@ -274,9 +274,9 @@ class TorchWriter:
             raise UnsupportedTorch(
                 f"to_torch: operator {call.op.name} (node {node.name!r}) cannot be traced: {error}"
             ) from error
-        return self._inlined(traced, inputs, node)
+        return self._inline(traced, inputs, node)
 
-    def _inlined(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
+    def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
         """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)

@@ -106,7 +106,7 @@ class FileBytes:
 
     def grow(self) -> int:
         """Look whether the file has become longer; return its size."""
-        self._size = max(self._size, os.fstat(self._opened()).st_size)
+        self._size = max(self._size, os.fstat(self._open()).st_size)
         return self._size
 
     def close(self) -> None:
@@ -119,14 +119,14 @@ class FileBytes:
         if getattr(self, "_handle", None) is not None:
             self.close()
 
-    def _opened(self) -> int:
+    def _open(self) -> int:
         if self._handle is None:
             raise FormatError(f"{self.path} was closed.")
         return self._handle
 
     def _read(self, at: int, count: int) -> bytes:
         if _HAS_PREAD:
-            return os.pread(self._opened(), count, at)
+            return os.pread(self._open(), count, at)
         with self._lock:  # Windows: the position is shared
-            os.lseek(self._opened(), at, os.SEEK_SET)
-            return os.read(self._opened(), count)
+            os.lseek(self._open(), at, os.SEEK_SET)
+            return os.read(self._open(), count)

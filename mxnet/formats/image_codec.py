@@ -246,7 +246,7 @@ def decode(
         raise BadImage(f"Decoding failed: {source or 'the image'} is empty.")
     check_size(content, source)
     if damage := find_damage(content):
-        raise BadImage(f"Decoding failed: {_named(source)} is a damaged PNG: {damage}.")
+        raise BadImage(f"Decoding failed: {_name_of(source)} is a damaged PNG: {damage}.")
     if flag in (GRAY, COLOR) and bytes(content[:3]) == JPEG_START:
         pixels = _decode_jpeg(content, flag, rgb)
         if pixels is not None:
@@ -262,13 +262,13 @@ def check_size(content: Buffer, source: str = "") -> None:
         return
     if size.width * size.height > limit:
         raise ImageTooLarge(
-            f"Decoding refused: {_named(source)} of {len(content)} bytes claims {size.width} x "
+            f"Decoding refused: {_name_of(source)} of {len(content)} bytes claims {size.width} x "
             f"{size.height} pixels, and the limit is {limit}. If the image can be trusted, set "
             "the environment variable MXNET_IMAGE_MAX_PIXELS to a larger number."
         )
     if size.scans > MAX_SCANS:
         raise BadImage(
-            f"Decoding refused: {_named(source)} is a JPEG of {size.scans} scans; at most "
+            f"Decoding refused: {_name_of(source)} is a JPEG of {size.scans} scans; at most "
             f"{MAX_SCANS} are decoded."
         )
 
@@ -276,7 +276,7 @@ def check_size(content: Buffer, source: str = "") -> None:
 def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
     """Decode by simplejpeg what OpenCV would decode alike; None leaves it to OpenCV."""
     library = jpeg_decoder()
-    if library is None or _turned(content):
+    if library is None or _may_be_turned(content):
         return None
     try:
         _height, _width, space, _ = library.decode_jpeg_header(content)
@@ -287,7 +287,7 @@ def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
         return None  # damaged: OpenCV decodes what is left of it
 
 
-def _turned(content: Buffer) -> bool:
+def _may_be_turned(content: Buffer) -> bool:
     """Whether there is EXIF data, which may say that the image is to be turned."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
@@ -299,11 +299,11 @@ def _decode_any(content: Buffer, flag: int, rgb: bool, source: str) -> np.ndarra
     try:
         pixels = cv2.imdecode(np.frombuffer(content, np.uint8), asked)
     except cv2.error as error:
-        raise BadImage(f"Decoding failed: {_named(source)}: {error.err or error}.") from None
+        raise BadImage(f"Decoding failed: {_name_of(source)}: {error.err or error}.") from None
     if pixels is None:
         start = bytes(content[:8]).hex(" ")
         raise BadImage(
-            f"Decoding failed. Invalid image file: {_named(source)} of {len(content)} bytes "
+            f"Decoding failed. Invalid image file: {_name_of(source)} of {len(content)} bytes "
             f"(beginning {start}) is damaged or of an unknown format."
         )
     if pixels.dtype != np.uint8:
@@ -316,7 +316,7 @@ def _decode_any(content: Buffer, flag: int, rgb: bool, source: str) -> np.ndarra
     return pixels
 
 
-def _named(source: str) -> str:
+def _name_of(source: str) -> str:
     return source or "the image"
 
 

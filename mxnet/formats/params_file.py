@@ -135,12 +135,12 @@ def _sections(arrays: Arrays, np_shape: bool) -> Iterator[list[bytes | Tensor]]:
     yield [struct.pack("<QQQ", LIST_MAGIC, 0, len(values))]
     for value in values:
         yield list(_record(value, np_shape))
-    names = [_encoded(name) for name in arrays] if named else []
+    names = [_encode(name) for name in arrays] if named else []
     encoded = b"".join(struct.pack("<Q", len(name)) + name for name in names)
     yield [struct.pack("<Q", len(names)) + encoded]
 
 
-def _encoded(name: object) -> bytes:
+def _encode(name: object) -> bytes:
     if not isinstance(name, str):
         raise TypeError(f"Names of saved arrays are str, not {type(name).__name__}: {name!r}.")
     return name.encode()

@@ -284,7 +284,7 @@ def _float_line(m: _Machine) -> None:
         m.fail("a number", repr(text[:40]))
 
 
-def _quoted(m: _Machine) -> None:
+def _quote(m: _Machine) -> None:
     text = m.line()
     if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
         m.fail("a quoted string", repr(text[:40]))
@@ -362,7 +362,7 @@ _INSTRUCTIONS: dict[int, Callable[[_Machine], Any]] = {
         b"\x8b": _long("<i"),
         b"F": _float_line,
         b"G": lambda m: m.push(m.number(">d")),
-        b"S": _quoted,
+        b"S": _quote,
         b"T": _text("<i", "ascii"),
         b"U": _text("<B", "ascii"),
         b"V": lambda m: m.push(m.decoded(m.line(), "raw-unicode-escape")),

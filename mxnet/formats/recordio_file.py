@@ -218,7 +218,7 @@ class RecordReader:
             if damage is not None:
                 yield damage[0], Damage(damage[0], head, damage[1])
                 damage = None
-            yield head, self._joined(contents)
+            yield head, self._join_parts(contents)
             at = end if inner is None else inner
         if damage is not None:
             yield damage[0], Damage(damage[0], self.size, damage[1])
@@ -253,9 +253,9 @@ class RecordReader:
     def _record(self, at: int) -> tuple[bytes, int]:
         """Return the record at an offset and the offset behind it."""
         contents, end = self._contents(at)
-        return self._joined(contents), end
+        return self._join_parts(contents), end
 
-    def _joined(self, contents: list[slice]) -> bytes:
+    def _join_parts(self, contents: list[slice]) -> bytes:
         if len(contents) == 1:
             return self.data[contents[0]]
         return MAGIC_BYTES.join([self.data[c] for c in contents])
@@ -375,7 +375,9 @@ def read_index(
             raise ValueError("a byte offset from 0")
         return key, offset
 
-    return _parsed(place, parse, f"a key ({_name(key_type)}), a tab and a byte offset", on_error)
+    return _parse_line(
+        place, parse, f"a key ({_name(key_type)}), a tab and a byte offset", on_error
+    )
 
 
 def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
@@ -387,10 +389,12 @@ def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
         # Lists that MXNet wrote may have the index as a float.
         return ListedImage(int(float(fields[0])), tuple(map(float, fields[1:-1])), fields[-1])
 
-    return _parsed(place, parse, "index, labels and path with tabs between them", on_error)
+    return _parse_line(place, parse, "index, labels and path with tabs between them", on_error)
 
 
-def _parsed(place: str | os.PathLike[str], parse: Callable, expected: str, on_error: str) -> Parsed:
+def _parse_line(
+    place: str | os.PathLike[str], parse: Callable, expected: str, on_error: str
+) -> Parsed:
     result = Parsed()
     path = existing_file(place)
     for number, line in enumerate(_lines(path), 1):

@@ -211,7 +211,7 @@ class DetRandomCropAug(DetAugmenter):
             y, x = chance.whole(0, max(0, height - h)), chance.whole(0, max(0, width - w))
             if not self._covers(label, (x, y, w, h), height, width):
                 continue
-            moved = self._moved(label, (x, y, w, h), height, width)
+            moved = self._move_boxes(label, (x, y, w, h), height, width)
             if moved is not None:
                 return (x, y, w, h), moved
         return None
@@ -254,7 +254,7 @@ class DetRandomCropAug(DetAugmenter):
         touched = inside[inside > 0]
         return touched.size > 0 and float(touched.min()) > self.min_object_covered
 
-    def _moved(
+    def _move_boxes(
         self, label: np.ndarray, crop: Rectangle, height: int, width: int
     ) -> np.ndarray | None:
         """Return the label of the crop, without objects of which too little is left."""

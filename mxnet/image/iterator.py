@@ -262,10 +262,10 @@ class ImageIter(DataIter):
                 self._left_over = result
                 raise StopIteration
             pad = self.batch_size - len(result)
-            result = self._filled(result)
+            result = self._fill_batch(result)
         return self._batch(result, pad)
 
-    def _filled(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
+    def _fill_batch(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
         """Fill the last batch with images from the start, again and again if they are few.
 
         They come in the order of this epoch, as in MXNet: `reset` alone shuffles.

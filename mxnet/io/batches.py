@@ -291,12 +291,12 @@ class PrefetchingIter(_WholeBatches):
     @property
     def provide_data(self) -> list[DataDesc]:
         """What all iterators provide as data, under the new names."""
-        return _renamed([it.provide_data for it in self.iters], self.rename_data)
+        return _rename([it.provide_data for it in self.iters], self.rename_data)
 
     @property
     def provide_label(self) -> list[DataDesc]:
         """What all iterators provide as labels, under the new names."""
-        return _renamed([it.provide_label for it in self.iters], self.rename_label)
+        return _rename([it.provide_label for it in self.iters], self.rename_label)
 
     def _fetch(self) -> None:
         self._coming = [self._threads.submit(_next_or_none, it) for it in self.iters]
@@ -342,7 +342,7 @@ def _next_or_none(it: DataIter) -> DataBatch | None:
         return None
 
 
-def _renamed(provided: list[list], names: list[dict[str, str]] | None) -> list[DataDesc]:
+def _rename(provided: list[list], names: list[dict[str, str]] | None) -> list[DataDesc]:
     descs = [[described(d) for d in part] for part in provided]
     if names is None:
         return [desc for part in descs for desc in part]

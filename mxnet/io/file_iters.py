@@ -143,7 +143,7 @@ class RowBatches:
             self.ended = True
             if not count:
                 return None
-            rows, index = self._filled(rows, index, pad)
+            rows, index = self._fill_batch(rows, index, pad)
         self.before, self.index_before = rows, index
         return Batch(*self.make(*rows), pad, index)
 
@@ -159,7 +159,7 @@ class RowBatches:
                 )
         return rows
 
-    def _filled(
+    def _fill_batch(
         self, rows: list[Rows], index: np.ndarray, pad: int
     ) -> tuple[list[Rows], np.ndarray]:
         if self.round_batch:

@@ -405,9 +405,9 @@ class ImageBatches:
         while len(self.waiting) < self.ahead and not self.over:
             samples, pad = self._next_samples()
             if samples:
-                self.waiting.append(self._started(samples, pad))
+                self.waiting.append(self._start(samples, pad))
 
-    def _started(self, samples: list[Sample], pad: int) -> Pending:
+    def _start(self, samples: list[Sample], pad: int) -> Pending:
         whole = len(samples) == self.batch_size
         data = (np.empty if whole else np.zeros)((self.batch_size, *self.data_shape), self.dtype)
         label = np.full((self.batch_size, self.label_width), self.label_filling, np.float32)

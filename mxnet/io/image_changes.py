@@ -60,9 +60,9 @@ class Changes(NamedTuple):
             pixels = self._bent(pixels, chance)
         if self.pad > 0:
             pixels = bordered(pixels, self.pad, self.pad, self.pad, self.pad, self.fill_value)
-        pixels = self._cropped(pixels, chance)
+        pixels = self._crop(pixels, chance)
         if self._colors:
-            pixels = self._colored(pixels, chance)
+            pixels = self._change_colors(pixels, chance)
         return pixels
 
     # -- rotation, shear and scale ---------------------------------------------------------------
@@ -95,7 +95,7 @@ class Changes(NamedTuple):
         a, b = math.cos(angle), math.sin(angle)
         height, width = pixels.shape[:2]
         new_width, new_height = (
-            max(self.min_img_size, min(self.max_img_size, _scaled(edge, scale)))
+            max(self.min_img_size, min(self.max_img_size, _scale_edge(edge, scale)))
             for edge in (width, height)
         )
         matrix = np.array(
@@ -128,7 +128,7 @@ class Changes(NamedTuple):
 
     # -- crops -----------------------------------------------------------------------------------
 
-    def _cropped(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _crop(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         _, height, width = self.data_shape
         if self.random_resized_crop:
             crop = self._random_area(pixels, chance)
@@ -139,7 +139,7 @@ class Changes(NamedTuple):
         pixels = self._large_enough(pixels, chance)
         if pixels.shape[:2] == (height, width):
             return pixels
-        return self._placed(pixels, height, width, chance)
+        return self._crop_at(pixels, height, width, chance)
 
     def _large_enough(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         """Enlarge an image that is lower or narrower than the crop."""
@@ -152,7 +152,7 @@ class Changes(NamedTuple):
             pixels = resized(pixels, width, new_height, self.inter_method, chance)
         return pixels
 
-    def _placed(
+    def _crop_at(
         self, pixels: np.ndarray, height: int, width: int, chance: np.random.Generator
     ) -> np.ndarray:
         """Cut a rectangle out of the middle, or of any place."""
@@ -171,7 +171,7 @@ class Changes(NamedTuple):
                 f"{pixels.shape[1]} x {pixels.shape[0]}."
             )
         size = int(chance.integers(smallest, largest, endpoint=True))
-        crop = self._placed(pixels, size, size, chance)
+        crop = self._crop_at(pixels, size, size, chance)
         return resized(crop, self.data_shape[2], self.data_shape[1], self.inter_method, chance)
 
     def _random_area(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray | None:
@@ -205,42 +205,42 @@ class Changes(NamedTuple):
             )
         )
 
-    def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _change_colors(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         if pixels.shape[2] != 3:
             raise MXNetError("Colors can be changed in images of 3 channels only.")
         steps = [
             step
             for step, amount in (
-                (self._brightened, self.brightness),
-                (self._contrasted, self.contrast),
-                (self._saturated, self.saturation),
+                (self._brighten, self.brightness),
+                (self._change_contrast, self.contrast),
+                (self._saturate, self.saturation),
             )
             if amount
         ]
         for number in chance.permutation(len(steps)):
             pixels = steps[number](pixels, chance)
         if self.random_h or self.random_s or self.random_l:
-            pixels = self._turned_hue(pixels, chance)
+            pixels = self._turn_hue(pixels, chance)
         if self.pca_noise > 0:
             shift = PCA @ chance.normal(0, self.pca_noise, 3)
             pixels = _bytes(pixels + shift.astype(np.float32))
         return pixels
 
-    def _brightened(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _brighten(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.brightness, self.brightness)
         return opencv().convertScaleAbs(pixels, alpha=factor)
 
-    def _contrasted(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _change_contrast(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.contrast, self.contrast)
         gray = float((pixels @ GRAY).mean())
         return _bytes(pixels * np.float32(factor) + np.float32((1 - factor) * gray))
 
-    def _saturated(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _saturate(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.saturation, self.saturation)
         gray = (pixels @ GRAY)[:, :, None]
         return _bytes(pixels * np.float32(factor) + gray * np.float32(1 - factor))
 
-    def _turned_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _turn_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         cv2 = opencv()
         limits = (self.random_h, self.random_l, self.random_s)  # OpenCV's order
         shift = [int(chance.integers(-limit, limit)) if limit else 0 for limit in limits]
@@ -249,7 +249,7 @@ class Changes(NamedTuple):
         return cv2.cvtColor(hls, cv2.COLOR_HLS2RGB)
 
 
-def _scaled(edge: int, scale: float) -> float:
+def _scale_edge(edge: int, scale: float) -> float:
     """Return an edge times a scale in float32: 100 * 0.29 is 29 in it, and is cut to 29."""
     return float(np.float32(scale) * np.float32(edge))
 
@@ -352,19 +352,19 @@ class DetectionChanges(NamedTuple):
         """Return the changed image, not larger than ``data_shape``, and its boxes."""
         if self.resize > 0:
             pixels = resized_short(pixels, self.resize, self.inter_method, chance)
-        pixels = self._colored(pixels, chance)
+        pixels = self._change_colors(pixels, chance)
         if chance.random() < self.rand_mirror_prob:
             pixels, boxes = pixels[:, ::-1], boxes.copy()
             boxes[:, 1], boxes[:, 3] = 1 - boxes[:, 3], 1 - boxes[:, 1]
         if self.max_pad_scale > 1 and chance.random() < self.rand_pad_prob:
-            pixels, boxes = self._padded(pixels, boxes, chance)
+            pixels, boxes = self._pad(pixels, boxes, chance)
         if chance.random() < self.rand_crop_prob:
-            pixels, boxes = self._cropped(pixels, boxes, chance)
-        return self._fitted(pixels, chance), boxes
+            pixels, boxes = self._crop(pixels, boxes, chance)
+        return self._fit(pixels, chance), boxes
 
     # -- colors ---------------------------------------------------------------------------------
 
-    def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _change_colors(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         limits = (
             (self.max_random_hue, self.random_hue_prob),
             (self.max_random_illumination, self.random_illumination_prob),
@@ -388,7 +388,7 @@ class DetectionChanges(NamedTuple):
 
     # -- ground around the image ---------------------------------------------------------------
 
-    def _padded(
+    def _pad(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         scale = chance.uniform(1, self.max_pad_scale)
@@ -405,7 +405,7 @@ class DetectionChanges(NamedTuple):
 
     # -- crops -----------------------------------------------------------------------------------
 
-    def _cropped(
+    def _crop(
         self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         height, width = pixels.shape[:2]
@@ -416,7 +416,7 @@ class DetectionChanges(NamedTuple):
                     continue
                 kept = self._kept(crop, boxes)
                 if len(kept):
-                    return _cut(pixels, crop), kept
+                    return _cut_rectangle(pixels, crop), kept
         return pixels, boxes
 
     def _of(self, values: tuple, sampler: int) -> Any:
@@ -482,7 +482,7 @@ class DetectionChanges(NamedTuple):
 
     # -- the size of the batch -------------------------------------------------------------------
 
-    def _fitted(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _fit(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         _, height, width = self.data_shape
         pixels = np.ascontiguousarray(pixels)
         old_height, old_width = pixels.shape[:2]
@@ -509,7 +509,7 @@ def _common(crop: tuple, boxes: np.ndarray) -> np.ndarray:
     return np.maximum(0, across) * np.maximum(0, down)
 
 
-def _cut(pixels: np.ndarray, crop: tuple) -> np.ndarray:
+def _cut_rectangle(pixels: np.ndarray, crop: tuple) -> np.ndarray:
     height, width = pixels.shape[:2]
     left, right = int(crop[0] * width), max(int(crop[0] * width) + 1, int(crop[2] * width))
     top, bottom = int(crop[1] * height), max(int(crop[1] * height) + 1, int(crop[3] * height))

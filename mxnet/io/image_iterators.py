@@ -506,7 +506,7 @@ def _read_mean(path: Path, shape: Shape) -> np.ndarray:
     return mean.to(torch.float32).numpy()
 
 
-def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
+def _name_iterator(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
     """Return the iterator under a public name, with some parameters decided."""
 
     @functools.wraps(make)
@@ -520,15 +520,15 @@ def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable
 
 
 _OLD = "Iterate over the images of a record file; an old name of `ImageRecordIter`"
-ImageRecordIter = _named(_image_record, "ImageRecordIter")
-ImageRecordIter_v1 = _named(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
-ImageRecordUInt8Iter = _named(
+ImageRecordIter = _name_iterator(_image_record, "ImageRecordIter")
+ImageRecordIter_v1 = _name_iterator(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
+ImageRecordUInt8Iter = _name_iterator(
     _image_record, "ImageRecordUInt8Iter", f"{_OLD} for bytes.", dtype=torch.uint8
 )
-ImageRecordUInt8Iter_v1 = _named(
+ImageRecordUInt8Iter_v1 = _name_iterator(
     _image_record, "ImageRecordUInt8Iter_v1", f"{_OLD} for bytes.", dtype=torch.uint8
 )
-ImageRecordInt8Iter = _named(
+ImageRecordInt8Iter = _name_iterator(
     _image_record, "ImageRecordInt8Iter", f"{_OLD} for signed bytes.", dtype=torch.int8
 )
-ImageDetRecordIter = _named(_image_detection_record, "ImageDetRecordIter")
+ImageDetRecordIter = _name_iterator(_image_detection_record, "ImageDetRecordIter")

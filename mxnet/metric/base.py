@@ -281,11 +281,11 @@ class CompositeEvalMetric(EvalMetric):
 
     def get(self) -> tuple[list[str], list[float]]:
         """Return the names and the values since the last reset, local or not."""
-        return _unzipped(metric.get_name_value() for metric in self.metrics)
+        return _unzip(metric.get_name_value() for metric in self.metrics)
 
     def get_global(self) -> tuple[list[str], list[float]]:
         """Return the names and the values since `reset`."""
-        return _unzipped(metric.get_global_name_value() for metric in self.metrics)
+        return _unzip(metric.get_global_name_value() for metric in self.metrics)
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration from which `create` makes this metric."""
@@ -382,6 +382,6 @@ def _as_pairs(name: Any, value: Any) -> list[tuple[str, float]]:
     return list(zip(names, values, strict=True))
 
 
-def _unzipped(parts: Iterator[list[tuple[str, float]]]) -> tuple[list[str], list[float]]:
+def _unzip(parts: Iterator[list[tuple[str, float]]]) -> tuple[list[str], list[float]]:
     rows = [row for part in parts for row in part]
     return [name for name, _ in rows], [value for _, value in rows]

@@ -146,7 +146,7 @@ class Op:
         self.facts = Facts(**facts)
 
     def _read_signature(self, function: Callable) -> None:
-        hints = {k: _evaluated(v, function) for k, v in function.__annotations__.items()}
+        hints = {k: _evaluate(v, function) for k, v in function.__annotations__.items()}
         shared = self.attributes_of
         inputs, attributes = [], {} if shared is None else dict(shared.attributes)
         self.variadic: str | None = None
@@ -413,7 +413,7 @@ def typed_key(raw: Mapping[str, Any]) -> tuple:
 _annotations: dict[tuple[str, str], Any] = {}
 
 
-def _evaluated(annotation: Any, function: Callable) -> Any:
+def _evaluate(annotation: Any, function: Callable) -> Any:
     """Return what an annotation means; each text is read once in a module."""
     if not isinstance(annotation, str):
         return annotation

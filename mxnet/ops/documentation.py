@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 # -- reading ------------------------------------------------------------------------------------
 
 
-def _dedented(text: str) -> str:
+def _dedent(text: str) -> str:
     """Do what `inspect.cleandoc` does, in a tenth of the time: the margin is the second line's."""
     margin = None if _FLUSH.search(text) else _MARGIN.search(text)
     return (text.replace(margin[1], "\n") if margin else text).strip()
@@ -61,7 +61,7 @@ def sections(text: str) -> dict[str, str]:
     >>> sections("Sum.\n\nParameters\n----------\nx\n    An array.\n\n>>> 1 + 1\n2")
     {'': 'Sum.', 'Parameters': 'x\n    An array.', 'Examples': '>>> 1 + 1\n2'}
     """
-    text = _dedented(text)
+    text = _dedent(text)
     first, *others = _HEADING.split(text) if "\n---" in text else [text]
     results = {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
     if "Examples" not in results:
@@ -151,7 +151,7 @@ def entries_of(op: Op) -> tuple[Entry, ...]:
     )
 
 
-def _returned(op: Op) -> str:
+def _describe_result(op: Op) -> str:
     outputs = op._outputs
     if callable(outputs):
         return f"{ARRAY} or list of {ARRAY}"
@@ -173,7 +173,7 @@ def _parts(op: Op) -> tuple[str, tuple[str, ...], str]:
     before = parts.pop("")
     parts.pop("Parameters", None)
     examples = parts.pop("Examples", None)
-    after = ["", "Returns", "-------", parts.pop("Returns", None) or _returned(op)]
+    after = ["", "Returns", "-------", parts.pop("Returns", None) or _describe_result(op)]
     for heading, body in parts.items():
         after += ["", heading, "-" * len(heading), body]
     if examples:
@@ -223,7 +223,7 @@ def complete(
     own = parameter_items(parts.pop("Parameters", ""))
     named = {p.name: p for p in parameters}
     shown = [
-        shown_entry(_completed(p, own.get(p.name, _NOTHING), glossaries))
+        shown_entry(_complete_entry(p, own.get(p.name, _NOTHING), glossaries))
         for p in named.values()
         if p.kind is not p.VAR_KEYWORD or p.name in own
     ]
@@ -271,7 +271,7 @@ def inherits_parameters(cls: C) -> C:
     return cls
 
 
-def _completed(
+def _complete_entry(
     p: inspect.Parameter, own: tuple[str, str], glossaries: Iterable[Mapping[str, str]]
 ) -> Entry:
     name = {p.VAR_POSITIONAL: f"*{p.name}", p.VAR_KEYWORD: f"**{p.name}"}.get(p.kind, p.name)

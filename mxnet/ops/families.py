@@ -206,7 +206,7 @@ def binary(
     record.raw = kernel
     record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
-        record.gradient(_summed_to_operands(gradient))
+        record.gradient(_sum_to_operands(gradient))
     return record
 
 
@@ -437,7 +437,7 @@ def _reduce_directly(
     return reduce
 
 
-def _summed_to_operands(gradient: Callable) -> Callable:
+def _sum_to_operands(gradient: Callable) -> Callable:
     def rule(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple:
         match = gradient(grad, out, lhs, rhs)
         return tuple(

@@ -93,7 +93,7 @@ class Recording:
             path = Path(folder, "trace.json")
             session.export_chrome_trace(str(path))
             trace = json.loads(path.read_text(encoding="utf-8"))
-        self.events += _named(_with_absolute_times(trace))
+        self.events += _name_operators(_with_absolute_times(trace))
 
     def mark(self, **event: Any) -> None:
         """Keep an event of the user's, if anything is being recorded."""
@@ -118,7 +118,7 @@ def _with_absolute_times(trace: dict[str, Any]) -> list[Event]:
     return events
 
 
-def _named(events: list[Event]) -> list[Event]:
+def _name_operators(events: list[Event]) -> list[Event]:
     """Return the events with operators marked as such, backward ones under MXNet's names.
 
     torch gives a number to each step that it will differentiate, and the same number to the step
@@ -249,7 +249,7 @@ def _rows(found: dict[tuple[str, str], list[float]]) -> Groups:
     return dict(sorted(groups.items()))
 
 
-def _sorted(rows: list[Row], sort_by: str, ascending: bool) -> list[Row]:
+def _sort_rows(rows: list[Row], sort_by: str, ascending: bool) -> list[Row]:
     key: Callable[[Row], float] = lambda row: getattr(row, sort_by)  # noqa: E731
     return sorted(rows, key=key, reverse=not ascending)
 
@@ -259,13 +259,13 @@ def table(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str:
     lines = ["", "Profile Statistics:", "\tNote the difference in units for different entries."]
     for category, rows in memory.items():
         lines += _heading(category, ("Min Use  (kB)", "Max Use  (kB)", "Avg Use  (kB)"))
-        for r in _sorted(rows, sort_by, ascending):
+        for r in _sort_rows(rows, sort_by, ascending):
             lines.append(_line(r, (r.min, r.max, r.avg)))
         lines.append("")
     columns = ("Time (ms)", "Min Time (ms)", "Max Time (ms)", "Avg Time (ms)")
     for category, rows in times.items():
         lines += _heading(category, columns)
-        for r in _sorted(rows, sort_by, ascending):
+        for r in _sort_rows(rows, sort_by, ascending):
             lines.append(_line(r, (r.total, r.min, r.max, r.avg)))
         lines.append("")
     return "\n".join(lines) + "\n"
@@ -288,7 +288,7 @@ def as_json(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str
         return {
             category: {
                 r.name: {k.capitalize(): getattr(r, k) for k in keys}
-                for r in _sorted(rows, sort_by, ascending)
+                for r in _sort_rows(rows, sort_by, ascending)
             }
             for category, rows in groups.items()
         }

@@ -94,7 +94,7 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
     fc_fwd  FullyConnected  2x4             16             24     32
     total                                   16             24     32
     """
-    symbol, shapes = _traced(model, inputs, dict(shape or {}))
+    symbol, shapes = _trace(model, inputs, dict(shape or {}))
     rows: list[tuple[str, ...]] = [
         ("layer", "operator", "output", "parameters", "multiply-adds", "bytes")
     ]
@@ -119,7 +119,7 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
         print("  ".join(cells).rstrip())  # noqa: T201
 
 
-def _traced(
+def _trace(
     model: Any, inputs: Sequence[Any], shapes: dict[str, Shape]
 ) -> tuple[Symbol, dict[str, Shape]]:
     """Return the symbol of a model, and the shapes of its inputs."""

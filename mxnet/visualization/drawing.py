@@ -286,13 +286,13 @@ def _place(
 def _spread(row: list[Key], wanted: list[float], width: dict[Key, float], x: dict) -> None:
     """Put a row as near as it can be to where its members want to be."""
     steps = [(width[a] + width[b]) / 2 + GAP for a, b in pairwise(row)]
-    from_left = _pushed(wanted, steps)
-    from_right = [-v for v in _pushed([-w for w in wanted[::-1]], steps[::-1])][::-1]
+    from_left = _push(wanted, steps)
+    from_right = [-v for v in _push([-w for w in wanted[::-1]], steps[::-1])][::-1]
     for key, a, b in zip(row, from_left, from_right, strict=True):
         x[key] = (a + b) / 2
 
 
-def _pushed(wanted: list[float], steps: list[float]) -> list[float]:
+def _push(wanted: list[float], steps: list[float]) -> list[float]:
     placed: list[float] = []
     for i, want in enumerate(wanted):
         placed.append(want if i == 0 else max(want, placed[-1] + steps[i - 1]))

@@ -55,10 +55,10 @@ class Vocabulary:
         self._reserved_tokens = None if reserved_tokens is None else list(reserved_tokens)
         self._idx_to_token: list[Any] = [unknown_token, *(reserved_tokens or ())]
         if counter is not None:
-            self._add_counted(counter, most_freq_count, min_freq)
+            self._add_by_count(counter, most_freq_count, min_freq)
         self._token_to_idx = {token: i for i, token in enumerate(self._idx_to_token)}
 
-    def _add_counted(self, counter: Counter, most_freq_count: int | None, min_freq: int) -> None:
+    def _add_by_count(self, counter: Counter, most_freq_count: int | None, min_freq: int) -> None:
         _require(
             isinstance(counter, Counter), "`counter` must be an instance of collections.Counter."
         )

@@ -224,9 +224,9 @@ def _stepped_lstm(
         for direction in range(directions):
             k = layer * directions + direction
             mine = weights[k * each : (k + 1) * each]
-            x = _reversed(data, lengths) if direction else data
+            x = _reverse(data, lengths) if direction else data
             out, h, c = _stepped_layer(x, mine, state[k], cell[k], lengths, clip)
-            results.append(_reversed(out, lengths) if direction else out)
+            results.append(_reverse(out, lengths) if direction else out)
             hidden_out.append(h)
             cell_out.append(c)
         data = torch.cat(results, -1) if directions == 2 else results[0]
@@ -262,7 +262,7 @@ def _stepped_layer(
     return torch.stack(outs), h, c
 
 
-def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
+def _reverse(x: Tensor, lengths: Tensor | None) -> Tensor:
     """Return a sequence backwards; with lengths the padding stays at the end."""
     if lengths is None:
         return x.flip(0)

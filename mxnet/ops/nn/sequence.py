@@ -204,7 +204,7 @@ def _scores(queries: Tensor, keys: Tensor) -> Tensor:
     return torch.bmm(scaled, keys.permute(1, 2, 0))
 
 
-def _attended(attention: Tensor, values: Tensor, heads: int) -> Tensor:
+def _attend(attention: Tensor, values: Tensor, heads: int) -> Tensor:
     out = torch.bmm(attention, values.transpose(0, 1)).transpose(0, 1)
     length, _, size = out.shape
     return out.reshape(length, -1, heads * size)
@@ -238,7 +238,7 @@ def interleaved_matmul_selfatt_valatt(
     """
     name = "_contrib_interleaved_matmul_selfatt_valatt"
     qkv = heads_of(name, queries_keys_values, heads, 3)
-    return _attended(attention, qkv.unbind(2)[2], heads)
+    return _attend(attention, qkv.unbind(2)[2], heads)
 
 
 @op("_contrib_interleaved_matmul_encdec_qk", precision="widest")
@@ -272,14 +272,14 @@ def interleaved_matmul_encdec_valatt(
     """
     name = "_contrib_interleaved_matmul_encdec_valatt"
     kv = heads_of(name, keys_values, heads, 2)
-    return _attended(attention, kv.unbind(2)[1], heads)
+    return _attend(attention, kv.unbind(2)[1], heads)
 
 
 def _times(size: int, factor: int) -> int:
     return UNKNOWN if size == UNKNOWN else size * factor
 
 
-def _divided(size: int, parts: int) -> int:
+def _divide(size: int, parts: int) -> int:
     return UNKNOWN if size == UNKNOWN else size // parts
 
 
@@ -292,7 +292,7 @@ def selfatt_qk_shape(qkv: Shape | None, *, heads: int) -> Shape | None:
 @interleaved_matmul_selfatt_valatt.infer_outputs
 def selfatt_valatt_shape(qkv: Shape | None, attention: Shape | None, *, heads: int) -> Shape | None:
     """A third of the projections."""
-    return None if qkv is None else (qkv[0], qkv[1], _divided(qkv[2], 3))
+    return None if qkv is None else (qkv[0], qkv[1], _divide(qkv[2], 3))
 
 
 @interleaved_matmul_encdec_qk.infer_outputs
@@ -308,4 +308,4 @@ def encdec_valatt_shape(kv: Shape | None, attention: Shape | None, *, heads: int
     """As many places as queries, half of the projections."""
     if kv is None or attention is None:
         return None
-    return (attention[1], kv[1], _divided(kv[2], 2))
+    return (attention[1], kv[1], _divide(kv[2], 2))

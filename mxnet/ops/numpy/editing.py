@@ -17,7 +17,7 @@ from ..tensor.passing import may_share
 from ..tensor.shape_changing import axis_within
 
 
-def _flattened(arr: Tensor, axis: int | None, name: str) -> tuple[Tensor, int]:
+def _flatten_if_needed(arr: Tensor, axis: int | None, name: str) -> tuple[Tensor, int]:
     if axis is None or not arr.ndim:
         return arr.reshape(-1), 0
     return arr, axis_within(axis, arr.ndim, name)
@@ -66,7 +66,7 @@ def delete(
     >>> mx.nd._internal._npi_delete(mx.nd.array([1, 2, 3]), int_ind=1).asnumpy()
     array([1., 3.], dtype=float32)
     """
-    arr, axis = _flattened(arr, axis, "_npi_delete")
+    arr, axis = _flatten_if_needed(arr, axis, "_npi_delete")
     size = arr.shape[axis]
     kept = torch.ones(size, dtype=torch.bool, device=arr.device)
     if int_ind is not None:
@@ -76,11 +76,11 @@ def delete(
     elif obj.dtype is torch.bool:
         kept = ~obj.reshape(-1)
     else:
-        kept[_checked("_npi_delete", obj, size)] = False
+        kept[_check_indices("_npi_delete", obj, size)] = False
     return arr.index_select(axis, kept.nonzero().squeeze(1))
 
 
-def _checked(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
+def _check_indices(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
     """Return indices as non-negative integers; one outside of the axis is an error."""
     positions = obj.detach().reshape(-1).long()
     if positions.numel() and (positions.min() < -size or positions.max() >= size + behind):
@@ -173,7 +173,7 @@ def insert_scalar(
     """
     if int_ind is None:
         raise MXNetError("_npi_insert_scalar: int_ind must be given.")
-    arr, axis = _flattened(arr, axis, "_npi_insert_scalar")
+    arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_scalar")
     index = _in_range("_npi_insert_scalar", int_ind, arr.shape[axis], behind=1)
     return _insert_block(arr, _values(arr, values, val), index, axis)
 
@@ -209,7 +209,7 @@ def insert_slice(
     >>> mx.nd._internal._npi_insert_slice(x, val=9, start=0, stop=2, step=1).asnumpy()
     array([9., 1., 9., 2., 3.], dtype=float32)
     """
-    arr, axis = _flattened(arr, axis, "_npi_insert_slice")
+    arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_slice")
     chosen = list(range(arr.shape[axis])[slice(start, stop, step)])
     values = _values(arr, values, val)
     if len(chosen) == 1:
@@ -239,9 +239,9 @@ def insert_tensor(
     >>> mx.nd._internal._npi_insert_tensor(x, mx.nd.array([8, 9]), at).asnumpy()
     array([8., 1., 2., 9.], dtype=float32)
     """
-    arr, axis = _flattened(arr, attrs.get("axis"), "_npi_insert_tensor")
+    arr, axis = _flatten_if_needed(arr, attrs.get("axis"), "_npi_insert_tensor")
     assert obj is not None  # `optional` always requires it
-    positions = _checked("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
+    positions = _check_indices("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
     values = _values(arr, values, attrs.get("val"))
     if positions.numel() == 1:
         return _insert_block(arr, values, int(positions), axis)
@@ -253,7 +253,7 @@ for _op in (insert_scalar, insert_slice, insert_tensor):
     _op.value_dependent = True
 
 
-def _reflected(size: int, before: int, after: int, repeat_edge: bool) -> Tensor:
+def _reflect_indices(size: int, before: int, after: int, repeat_edge: bool) -> Tensor:
     """Return the indices of an axis that is continued as in a mirror, with or without its edge."""
     positions = torch.arange(-before, size + after)
     if size == 1 and not repeat_edge:
@@ -272,7 +272,7 @@ def _pad_axis(data: Tensor, axis: int, before: int, after: int, mode: str) -> Te
     if mode == "edge":
         positions = torch.arange(-before, size + after).clamp(0, size - 1)
     else:
-        positions = _reflected(size, before, after, mode == "symmetric")
+        positions = _reflect_indices(size, before, after, mode == "symmetric")
     return data.index_select(axis, positions.to(data.device))
 
 

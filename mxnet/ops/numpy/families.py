@@ -227,11 +227,11 @@ def _finish_binary(
     record.raw = kernel
     record.type_pattern = types
     if gradient is not None:
-        record.gradient(_reduced_to_operands(name, gradient))
+        record.gradient(_reduce_to_operands(name, gradient))
     return record
 
 
-def _reduced_to_operands(name: str, gradient: Callable) -> Callable:
+def _reduce_to_operands(name: str, gradient: Callable) -> Callable:
     def rule(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple:
         match = gradient(grad, out, *to_common_type(name, lhs, rhs))
         return tuple(

@@ -448,7 +448,7 @@ def eigvals(A: Tensor) -> Tensor:
     return _real_eigen("_npi_eigvals", A)[0]
 
 
-def _signed(vectors: Tensor) -> Tensor:
+def _choose_signs(vectors: Tensor) -> Tensor:
     """Choose the sign of eigenvectors as MXNet does: the largest component is positive."""
     fixed = vectors.detach()
     largest = fixed.gather(-2, fixed.abs().argmax(-2, keepdim=True)) if fixed.numel() else fixed
@@ -467,7 +467,7 @@ def eigh(A: Tensor, *, UPLO: Triangle = "L") -> tuple[Tensor, Tensor]:
     A = _number("_npi_eigh", A)
     _square("_npi_eigh", tuple(A.shape))
     values, vectors = torch.linalg.eigh(A, UPLO)
-    return values, _signed(vectors)
+    return values, _choose_signs(vectors)
 
 
 @op("_npi_eigvalsh")
@@ -535,7 +535,7 @@ def solve_shape(A: Shape | None, B: Shape | None) -> Shape | None:
 solve.type_pattern = DoubleTypes(None)
 
 
-def _inverted(A: Shape) -> Shape:
+def _invert_shape(A: Shape) -> Shape:
     if len(A) < 2:
         raise ShapeError(f"pinv: needs matrices in the last two axes, got {list(A)}.")
     return (*A[:-2], A[-1], A[-2])
@@ -558,7 +558,7 @@ def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
     >>> x.shape
     (2, 2)
     """
-    _inverted(tuple(A.shape))
+    _invert_shape(tuple(A.shape))
     A = _floating("_npi_pinv", A)
     return _pseudo_inverse(A, rcond.detach().to(A.dtype), hermitian)
 
@@ -566,7 +566,7 @@ def pinv(A: Tensor, rcond: Tensor, *, hermitian: bool = False) -> Tensor:
 @pinv.infer_outputs
 def pinv_shape(A: Shape | None, rcond: Shape | None, **_: bool) -> Shape | None:
     """Exchange the last two sizes."""
-    return None if A is None else _inverted(A)
+    return None if A is None else _invert_shape(A)
 
 
 @op("_npi_pinv_scalar_rcond")
@@ -582,7 +582,7 @@ def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = Fals
     array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    _inverted(tuple(A.shape))
+    _invert_shape(tuple(A.shape))
     A = _floating("_npi_pinv_scalar_rcond", A)
     return _pseudo_inverse(A, torch.tensor(rcond, dtype=A.dtype, device=A.device), hermitian)
 
@@ -590,7 +590,7 @@ def pinv_scalar_rcond(A: Tensor, *, rcond: float = 1e-15, hermitian: bool = Fals
 @pinv_scalar_rcond.infer_outputs
 def pinv_scalar_rcond_shape(A: Shape | None, **_: float) -> Shape | None:
     """Exchange the last two sizes."""
-    return None if A is None else _inverted(A)
+    return None if A is None else _invert_shape(A)
 
 
 @in_row_order

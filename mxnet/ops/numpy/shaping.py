@@ -131,7 +131,7 @@ def squeeze_shape(a: Shape | None, *, axis: Shape | None) -> Shape | None:
     return tuple(n for i, n in enumerate(a) if i not in axes)
 
 
-def _moved(ndim: int, source: Shape, destination: Shape) -> list[int]:
+def _move_axes(ndim: int, source: Shape, destination: Shape) -> list[int]:
     """Return the order of axes after moving some to other places."""
     name = "_np_moveaxis"
     if len(source) != len(destination):
@@ -162,13 +162,13 @@ def moveaxis(a: Tensor, *, source: Shape, destination: Shape) -> Tensor:
     >>> mx.nd._internal._np_moveaxis(mx.nd.zeros((2, 3, 4)), source=0, destination=-1).shape
     (3, 4, 2)
     """
-    return a.permute(_moved(a.ndim, source, destination))
+    return a.permute(_move_axes(a.ndim, source, destination))
 
 
 @moveaxis.infer_outputs
 def moveaxis_shape(a: Shape | None, *, source: Shape, destination: Shape) -> Shape | None:
     """Put the sizes into the new order."""
-    return None if a is None else tuple(a[i] for i in _moved(len(a), source, destination))
+    return None if a is None else tuple(a[i] for i in _move_axes(len(a), source, destination))
 
 
 @op("_np_roll", shape=same)

@@ -92,7 +92,7 @@ def _density(
 
     constant = ("sample",) if discrete or logarithm is _uniform else ()
     declare = op(full, full[1:], precision="widest", without_gradient=constant)
-    record = declare(_signed(function, full, doc, example, parameters))
+    record = declare(_set_signature(function, full, doc, example, parameters))
 
     def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
         known = None
@@ -108,7 +108,7 @@ def _density(
     return record
 
 
-def _signed(
+def _set_signature(
     function: Callable, name: str, doc: str, example: str, parameters: tuple[str, ...]
 ) -> Callable:
     """Name the inputs for `op`, and make the docstring."""

@@ -210,7 +210,7 @@ def needed_shape(name: str, shape: Shape | None) -> Shape:
     return shape
 
 
-def _signed(
+def _set_signature(
     function: Callable, name: str, doc: str, inputs: tuple[str, ...], attributes: dict[str, tuple]
 ) -> Callable:
     """Give a function the signature that `op` reads: name -> (annotation, default)."""
@@ -270,7 +270,7 @@ def _scalar_operator(row: Distribution) -> Op:
     (2, 3)
     """
     declare = op(name, f"random_{row.name}", *row.aliases, types="-> @dtype", random=True)
-    record = declare(_signed(function, name, doc, (), attributes))
+    record = declare(_set_signature(function, name, doc, (), attributes))
     record.infer_outputs(given_shape)
     return record
 
@@ -291,7 +291,9 @@ def _like_operator(row: Distribution) -> Op:
     >>> mx.nd.random.{row.name}_like(nd.ones((2, 3))).shape
     (2, 3)
     """
-    record = op(name, shape=same, random=True)(_signed(function, name, doc, ("data",), numbers))
+    record = op(name, shape=same, random=True)(
+        _set_signature(function, name, doc, ("data",), numbers)
+    )
     record.gradient(_no_gradient)
     return record
 
@@ -331,7 +333,7 @@ def _array_operator(row: Distribution) -> Op:
         random=True,
         head_gradient=len(row.arrays) > 1,  # as in MXNet, of one parameter nothing flows back
     )
-    made = declare(_signed(function, name, doc, row.arrays, attributes))
+    made = declare(_set_signature(function, name, doc, row.arrays, attributes))
     made.gradient(_no_gradient)
 
     def shape_of(*ins: Shape | None, shape: Shape, **_: Any) -> Shape | None:

@@ -256,7 +256,7 @@ def pick(
     return output if keepdims or data.ndim == 1 else output.squeeze(axis)
 
 
-def _picked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def _pick(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     data, index = ins
     if data is None or attrs["axis"] is None:
         return ins, outs
@@ -269,7 +269,7 @@ def _picked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return [data, index], [unify(kept if attrs["keepdims"] else removed, outs[0], "the output")]
 
 
-pick.shape_rule = _picked
+pick.shape_rule = _pick
 
 
 @op("batch_take", types="T int32 -> T", without_gradient=("indices",))

@@ -358,7 +358,7 @@ def _line(data: Tensor, axis: int | None, name: str) -> tuple[Tensor, int]:
     return (data.reshape(-1), 0) if axis is None else (data, axis_within(axis, data.ndim, name))
 
 
-def _sorted(data: Tensor, axis: int | None, is_ascend: bool, name: str) -> tuple[Tensor, Tensor]:
+def _sort(data: Tensor, axis: int | None, is_ascend: bool, name: str) -> tuple[Tensor, Tensor]:
     data, axis = _line(data, axis, name)
     return torch.sort(data, dim=axis, descending=not is_ascend, stable=True)
 
@@ -375,7 +375,7 @@ def sort(data: Tensor, *, axis: int | None = -1, is_ascend: bool = True) -> Tens
     >>> mx.nd.sort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 3.], dtype=float32)
     """
-    return _sorted(data, axis, is_ascend, "sort")[0]
+    return _sort(data, axis, is_ascend, "sort")[0]
 
 
 @op("argsort", "_npi_argsort", types="T -> @dtype", method=True, precision="full")
@@ -394,7 +394,7 @@ def argsort(
     >>> mx.nd.argsort(mx.nd.array([3, 1, 2])).asnumpy()
     array([1., 2., 0.], dtype=float32)
     """
-    return _sorted(data.detach(), axis, is_ascend, "argsort")[1].to(dtype)
+    return _sort(data.detach(), axis, is_ascend, "argsort")[1].to(dtype)
 
 
 @sort.infer_outputs

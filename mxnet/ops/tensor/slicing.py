@@ -240,7 +240,7 @@ def crop_shape(*data: Shape | None, h_w: Shape, **_: object) -> Shape | None:
     return (*first[:2], *(last[2:] if len(data) > 1 else h_w))
 
 
-def _assigned(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def _assign(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     shape = unify(ins[0], outs[0], "the output")
     if shape is None or len(ins) == 1:
         return [shape, *ins[1:]], [shape]
@@ -249,7 +249,7 @@ def _assigned(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return [shape, unify(part, ins[1], "rhs")], [shape]
 
 
-@op("_slice_assign", "_crop_assign", "_npi_slice_assign", shape=_assigned)
+@op("_slice_assign", "_crop_assign", "_npi_slice_assign", shape=_assign)
 def slice_assign(
     lhs: Tensor, rhs: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()
 ) -> Tensor:

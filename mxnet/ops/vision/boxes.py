@@ -322,7 +322,7 @@ def box_nms(
     n, width = data.shape[-2:]
     rows = data.reshape(-1, n, width)
     with torch.no_grad():
-        order, valid = _ranked(rows, valid_thresh, topk, score_index, id_index, background_id)
+        order, valid = _rank(rows, valid_thresh, topk, score_index, id_index, background_id)
         ranked = _rows_at(rows, order)
         boxes = ranked[..., coord_start : coord_start + 4]
         if in_format == "center":
@@ -333,12 +333,12 @@ def box_nms(
         order = order.gather(1, front)
     out = _rows_at(rows, order)
     if in_format != out_format:
-        out = _converted(out, coord_start, to_corners if in_format == "center" else to_centres)
+        out = _convert_boxes(out, coord_start, to_corners if in_format == "center" else to_centres)
     out = out.masked_fill(~keep.unsqueeze(-1), -1.0)
     return F.pad(out, (0, 0, 0, n - out.shape[1]), value=-1.0).reshape(data.shape)
 
 
-def _ranked(
+def _rank(
     rows: Tensor, valid_thresh: float, topk: int, score_index: int, id_index: int, background: int
 ) -> tuple[Tensor, Tensor]:
     """Return the places of candidates by score, and which of them are real."""
@@ -353,7 +353,7 @@ def _ranked(
     return order, torch.arange(most, device=rows.device) < counts
 
 
-def _converted(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:
+def _convert_boxes(rows: Tensor, start: int, convert: Callable[[Tensor], Tensor]) -> Tensor:
     """Return rows with boxes in the other format; the gradient passes as if they had stayed."""
     output = rows.detach().clone()
     boxes = output[..., start : start + 4]

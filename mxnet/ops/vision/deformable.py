@@ -49,7 +49,7 @@ def _places(
     return y, x
 
 
-def _sampled(data: Tensor, y: Tensor, x: Tensor, groups: int, padding: str) -> Tensor:
+def _sample(data: Tensor, y: Tensor, x: Tensor, groups: int, padding: str) -> Tensor:
     """Return the data at the places: ``(batch * groups, channels / groups, points, h, w)``."""
     batch, channels, height, width = data.shape
     points, out_height, out_width = y.shape[1:]
@@ -125,7 +125,7 @@ def deformable_convolution(
     size = tuple(_output_size(n, *w) for n, w in _by_axis(data.shape, window))
     _check("_contrib_DeformableConvolution", data, offset, kernel, size, num_deformable_group)
     y, x = _places(offset, num_deformable_group, *window)
-    columns = _sampled(data, y, x, num_deformable_group, "border")
+    columns = _sample(data, y, x, num_deformable_group, "border")
     # Places outside the image give nothing; those between the last pixel and the edge hold on.
     inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
     columns = columns * inside.unsqueeze(1)
@@ -175,7 +175,7 @@ def modulated_deformable_convolution(
     name = "_contrib_ModulatedDeformableConvolution"
     _check(name, data, offset, kernel, size, num_deformable_group)
     y, x = _places(offset, num_deformable_group, *window)
-    columns = _sampled(data, y, x, num_deformable_group, "zeros")
+    columns = _sample(data, y, x, num_deformable_group, "zeros")
     columns = columns * mask.reshape(len(columns), 1, -1, *size)
     return _multiply(columns, weight, bias, data.shape[0], num_group)
 

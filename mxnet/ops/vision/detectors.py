@@ -347,7 +347,7 @@ def _anchors(like: Tensor, height: int, width: int, base: list[list[float]], str
     return torch.stack(torch.broadcast_tensors(x, y), 1).reshape(4, -1)
 
 
-def _moved(anchors: Tensor, offsets: Tensor, iou_loss: bool) -> Tensor:
+def _move_anchors(anchors: Tensor, offsets: Tensor, iou_loss: bool) -> Tensor:
     """Return anchors after the predicted offsets; with `iou_loss` those are of the corners."""
     anchors = anchors.unsqueeze(1)
     if iou_loss:
@@ -401,7 +401,7 @@ def multi_proposal(
     offsets = bbox_pred.reshape(batch, len(base), 4, height, width).permute(2, 0, 3, 4, 1)
     anchors = _anchors(cls_prob, height, width, base, feature_stride)
     # Four rows of coordinates, (4, batch, boxes), are what vector kernels like.
-    boxes = _moved(anchors, offsets.reshape(4, batch, -1), iou_loss)
+    boxes = _move_anchors(anchors, offsets.reshape(4, batch, -1), iou_loss)
     limit = im_info[:, [1, 0, 1, 0]].T.unsqueeze(2) - 1.0
     boxes = torch.minimum(boxes, limit).clamp_(min=0)
     # Cells beyond the real image are padding.

@@ -97,7 +97,7 @@ def roi_pooling(
             lookup = y[:, :, None, :, None] * width + x[:, None, :, None, :]
             inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
         parts.append(_bag(pixels, lookup, inside, None, "max"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _bins(start: Tensor, end: Tensor, count: int, limit: int) -> tuple[Tensor, Tensor]:
@@ -148,7 +148,7 @@ class _MaxOfRows(torch.autograd.Function):
         return sums.scatter_add(0, ctx.winner, grad.masked_fill(ctx.empty, 0.0)), None, None
 
 
-def _assembled(
+def _assemble(
     parts: list[Tensor], data: Tensor, count: int, channels: int, pooled_size: Shape
 ) -> Tensor:
     if not parts:
@@ -219,7 +219,7 @@ def roi_align(
             weight = row_weight[:, :, None, :, None] * column_weight[:, None, :, None, :]
             weight = weight.to(data.dtype)
         parts.append(_bag(pixels, lookup, weight != 0, weight, "sum"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _samples(
@@ -317,7 +317,7 @@ def rroi_align(
             lookup, weight = corner_pixels(place_y, place_x, weight, height, width)
             lookup = lookup + image[part].view(-1, *[1] * (lookup.ndim - 1)) * (height * width)
         parts.append(_bag(pixels, lookup, weight != 0, weight.to(data.dtype), "sum"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _offsets(size: Tensor, step: Tensor, bins: int, ratio: int) -> tuple[Tensor, Tensor]:
@@ -398,7 +398,7 @@ def psroi_pooling(
             lookup = position + y[:, :, None, :, None] * width + x[:, None, :, None, :]
             inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
         parts.append(_bag(pixels, lookup, inside, None, "mean"))
-    return _assembled(parts, data, len(rois), output_dim, (bins, bins))
+    return _assemble(parts, data, len(rois), output_dim, (bins, bins))
 
 
 def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tensor:
