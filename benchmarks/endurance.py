@@ -1,6 +1,6 @@
 """Train with changing shapes for a while: ``python -m benchmarks.endurance --minutes 30``.
 
-Batches, lengths and picture sizes change from step to step; memory must not grow. Bytes of live
+Batches, lengths and image sizes change from step to step; memory must not grow. Bytes of live
 arrays, bytes that the allocator has given out and the process's resident memory are printed every
 minute. The run fails if arrays or the allocator need more in the second half than in the quarter
 before it. Resident memory swings by gaps, which oneDNN leaves when it replaces the code of its last
@@ -17,6 +17,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
@@ -28,7 +29,7 @@ WHICH = (max, max, statistics.median)
 
 
 def convolutional() -> Callable[[random.Random], None]:
-    """Return a step of a small hybridized network on pictures of any size."""
+    """Return a step of a small hybridized network on images of any size."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(16, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D())
     net.add(nn.Conv2D(32, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"))
@@ -73,7 +74,7 @@ def bucketed() -> Callable[[random.Random], None]:
         data, label = mx.sym.Variable("data"), mx.sym.Variable("softmax_label")
         words = mx.sym.Embedding(data, input_dim=50, output_dim=16, name="embed")
         cell = mx.rnn.LSTMCell(16, prefix="lstm_")
-        outputs, _ = cell.unroll(length, words, merge_outputs=True)
+        outputs: Any = cell.unroll(length, words, merge_outputs=True)[0]
         out = mx.sym.FullyConnected(mx.sym.mean(outputs, axis=1), num_hidden=10, name="fc")
         return mx.sym.SoftmaxOutput(out, label, name="softmax"), ("data",), ("softmax_label",)
 

@@ -14,7 +14,7 @@ import pkgutil
 import sys
 
 from benchmarks import cases as groups
-from benchmarks.case import Case
+from benchmarks.cases import Case
 from benchmarks.side import Ended, Failed, Side
 
 HERE = pathlib.Path(__file__).parent
@@ -23,7 +23,7 @@ ATTEMPTS = 3  # to start a program: MXNet's servers may end at the start of a jo
 
 
 def measure(case: Case, sides: dict[str, Side], rounds: int) -> dict[str, float | None]:
-    """Let the sides take turns; return the best of each."""
+    """Measure all sides in turns and return the best of each."""
     best: dict[str, float | None] = {}
     failed: set[str] = set()
     for turn in range(rounds):

@@ -59,15 +59,15 @@ def two_bit(size: float, workers: int, net: Network) -> float:
 
 def buckets(model: Model, limit: int = BUCKET) -> list[tuple[float, float]]:
     """Return (time at which it is complete, bytes) of every bucket of a backward pass."""
-    total, found, size, done = sum(model.gradients), [], 0, 0
+    total, result, size, done = sum(model.gradients), [], 0, 0
     for gradient in model.gradients:
         size, done = size + gradient, done + gradient
         if size >= limit:
-            found.append((model.forward + model.backward * done / total, size))
+            result.append((model.forward + model.backward * done / total, size))
             size = 0
     if size:
-        found.append((model.forward + model.backward, size))
-    return found
+        result.append((model.forward + model.backward, size))
+    return result
 
 
 def step_time(
@@ -116,7 +116,7 @@ WORKERS = (8, 16, 64, 256, 1024)
 
 def main() -> None:
     """Print the share of ideal speed for each model, network and setting."""
-    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     for model in MODELS:
         for net in NETWORKS:
             print(f"{model.name}, {net.name}, {net.latency * 1e6:.0f} us")

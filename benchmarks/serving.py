@@ -46,7 +46,7 @@ def body() -> bytes:
     return file.getvalue()
 
 
-def measure(clients: int, seconds: float, ask_maker: Callable[[], Callable[[], None]]) -> list:
+def measure(clients: int, seconds: float, ask_maker: Callable[[], Callable[[], object]]) -> list:
     """Return the latencies of all calls that clients made in the given time."""
     latencies: list[float] = []
     end = time.monotonic() + seconds
@@ -83,6 +83,7 @@ def serve(prefix: str, *options: str) -> tuple[subprocess.Popen, int]:
     server = subprocess.Popen(
         [*command, "--port", "0", *options], stdout=subprocess.PIPE, text=True
     )
+    assert server.stdout is not None
     return server, int(server.stdout.readline().split("://")[1].split()[0].rpartition(":")[2])
 
 
@@ -125,11 +126,11 @@ def main() -> None:
         ):
             server, port = serve(prefix, *options)
             try:
-                found = measure(clients, args.seconds, lambda port=port: http_client(port))
+                result = measure(clients, args.seconds, lambda port=port: http_client(port))
             finally:
                 server.terminate()
                 server.wait(30)
-            report(name, found, args.seconds)
+            report(name, result, args.seconds)
 
 
 if __name__ == "__main__":

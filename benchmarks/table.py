@@ -2,7 +2,7 @@
 
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
 as they are installed. Sides take turns within a row, and the best of the rounds counts. Rows are
-printed as they come; ``--write`` keeps them in `RESULTS.md`, with pictures.
+printed as they come; ``--write`` keeps them in `RESULTS.md`, with plots.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pathlib
 import platform
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
-from benchmarks import plot
-from benchmarks.row import Program, Row
+from benchmarks.rows import Program, Row
 from benchmarks.side import Failed, Side
 
 HERE = pathlib.Path(__file__).parent
@@ -39,20 +40,20 @@ def is_installed(peer: str) -> bool:
 
 def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str, Program]]:
     """Return python and program of each side."""
-    found = {"MXNext": (sys.executable, row.ours)}
-    found.update({f"MXNext {n}": (sys.executable, p) for n, p in row.variants.items()})
+    results = {"MXNext": (sys.executable, row.ours)}
+    results.update({f"MXNext {n}": (sys.executable, p) for n, p in row.variants.items()})
     for peer, program in row.peers.items():
         if peer == "mxnet" and mxnet:
-            found["MXNet"] = (mxnet, program or row.ours)
+            results["MXNet"] = (mxnet, program or row.ours)
         elif program is not None and is_installed(peer) and (compiles or peer != "torch.compile"):
-            found[peer] = (sys.executable, program)
-    return found
+            results[peer] = (sys.executable, program)
+    return results
 
 
 def measure(
     row: Row, sides: dict[str, tuple[str, Program]], rounds: int | None
 ) -> dict[str, float]:
-    """Let the sides take turns; return the best of each."""
+    """Measure all sides in turns and return the best of each."""
     turns = min(row.rounds, rounds or row.rounds)
     return _measure_fresh(row, sides, turns) if row.fresh else _measure_kept(row, sides, turns)
 
@@ -112,8 +113,8 @@ def describe(row: Row, best: dict[str, float]) -> tuple[str, str, str, str, str]
     scale, unit = UNITS[row.unit]
     ours = min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
     peers = {n: v for n, v in best.items() if not n.startswith("MXNext")}
-    wanted = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
-    rivals = {n: v for n, v in peers.items() if n in wanted}
+    target = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
+    rivals = {n: v for n, v in peers.items() if n in target}
     name = min(rivals, key=lambda n: rivals[n]) if rivals else None
     ratio = f"{ours / rivals[name]:.2f}" if ours is not None and name else "–"
     everyone = ", ".join(f"{n} {v * scale:.4g}" for n, v in best.items())
@@ -202,9 +203,84 @@ def main() -> None:
                 (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
         lines.append("")
     if options.write:
-        plot.draw_ratios(measured, HERE / "ratios.svg")
-        plot.draw_sizes(measured, HERE / "sizes.svg")
+        draw_ratios(measured, HERE / "ratios.svg")
+        draw_sizes(measured, HERE / "sizes.svg")
 
 
 if __name__ == "__main__":
     main()
+
+
+Measured = Sequence[tuple[Row, Mapping[str, float]]]
+COLORS = {"MXNext": "#1f77b4", "torch": "#ee4c2c", "MXNet": "#7f7f7f"}
+
+
+def _ours(best: Mapping[str, float]) -> float | None:
+    return min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
+
+
+def _ratios(best: Mapping[str, float]) -> dict[str, float]:
+    """Return our time by that of the best other engine, and by MXNet's."""
+    ours = _ours(best)
+    if ours is None:
+        return {}
+    others = {n: v for n, v in best.items() if not n.startswith(("MXNext", "MXNet"))}
+    results = {"best other": ours / min(others.values())} if others else {}
+    if "MXNet" in best:
+        results["MXNet"] = ours / best["MXNet"]
+    return results
+
+
+def draw_ratios(measured: Measured, path: pathlib.Path) -> None:
+    """Draw the ratios of all rows; left of the line MXNext is faster or smaller."""
+    rows = [(row, _ratios(best)) for row, best in measured if not row.family]
+    rows = [(row, result) for row, result in rows if result][::-1]
+    if not rows:
+        return
+    plt = _pyplot()
+    figure, axes = plt.subplots(figsize=(8, 0.28 * len(rows) + 1), layout="constrained")
+    for name, color, offset in (("best other", "#1f77b4", 0.2), ("MXNet", "#7f7f7f", -0.2)):
+        positions = [i + offset for i, (_, result) in enumerate(rows) if name in result]
+        values = [result[name] for _, result in rows if name in result]
+        axes.barh(positions, [v - 1 for v in values], 0.38, left=1, color=color, label=name)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.margins(y=0.01)
+    axes.set_xscale("log", base=2)
+    axes.set_yticks(range(len(rows)), [row.name for row, _ in rows], fontsize=8)
+    axes.set_xticks([1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4], ["1/16", "1/8", "1/4", "1/2", *"124"])
+    axes.set_xlabel("MXNext's time or memory, divided by that of")
+    axes.legend(loc="lower left", fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def draw_sizes(measured: Measured, path: pathlib.Path) -> None:
+    """Draw cost against size, a panel for each kind of work."""
+    families = list(dict.fromkeys(row.family for row, _ in measured if row.family))
+    if not families:
+        return
+    plt = _pyplot()
+    figure, panels = plt.subplots(
+        1, len(families), figsize=(3 * len(families), 2.8), layout="constrained", squeeze=False
+    )
+    for axes, family in zip(panels[0], families, strict=True):
+        points = [(row.size, best) for row, best in measured if row.family == family]
+        for name in dict.fromkeys(n for _, best in points for n in best):
+            known = [(size, best[name] * 1e3) for size, best in points if name in best]
+            axes.loglog(*zip(*known, strict=True), marker="o", label=name, color=COLORS.get(name))
+        axes.set_title(family, fontsize=9)
+        axes.grid(alpha=0.3)
+    panels[0][0].set_ylabel("ms")
+    panels[0][0].legend(fontsize=8)
+    figure.savefig(path, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "mxnext"  # the same figures make the same file
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 ELEMENTS, ROUNDS = 1_000_000, 5
 SETTINGS = ("float32", "bf16", "2bit")
@@ -20,7 +21,7 @@ def count() -> None:
     import mxnet as mx
 
     sent: dict[tuple[str, float], float] = {}
-    store = mx.kvstore.create("dist_sync")
+    store: Any = mx.kvstore.create("dist_sync")
     random = np.random.RandomState(store.rank)
     for kind in SETTINGS:
         for spread in SPREADS if kind == "2bit" else SPREADS[:1]:
@@ -47,7 +48,7 @@ def count() -> None:
 
 def main() -> None:
     """Run the count for each number of workers."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("workers", nargs="*", type=int, default=[2, 3, 4])
     parser.add_argument("--as-worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()

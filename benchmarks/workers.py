@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from typing import Any
 
 STEPS, BATCH = 40, 64
 
@@ -14,7 +15,7 @@ def train() -> None:
     import mxnet as mx
     from mxnet import autograd, gluon, nd
 
-    store = mx.kvstore.create("dist_sync")
+    store: Any = mx.kvstore.create("dist_sync")
     net = gluon.nn.HybridSequential()
     net.add(
         gluon.nn.Conv2D(20, 5, activation="tanh"),
@@ -31,7 +32,7 @@ def train() -> None:
     loss_of = gluon.loss.SoftmaxCrossEntropyLoss()
     net(x)
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.01}, kvstore=store)
-    exchange = 0.0
+    start = before = exchange = 0.0
     for number in range(STEPS + 5):
         if number == 5:
             store.barrier()

@@ -52,8 +52,8 @@ def serve(model: str) -> Iterator[str]:
     with subprocess.Popen(command, **pipes) as server:
         try:
             for line in server.stdout or ():
-                if found := re.search(r"http://[\w.]+:\d+", line):
-                    yield found[0]
+                if match := re.search(r"http://[\w.]+:\d+", line):
+                    yield match[0]
                     return
             raise SystemExit(f"the server did not start; exit code {server.wait(10)}")
         finally:

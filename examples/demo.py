@@ -117,10 +117,10 @@ def draw_mistakes(
 ) -> None:
     """Draw some images with their predictions, mistakes first."""
     order = np.argsort(predicted == labels, kind="stable")
-    for place, axes in zip(order, figure.subplots(4, 6).flat, strict=False):
-        axes.imshow(images[int(place), 0].asnumpy(), cmap="gray_r")
-        color = "black" if predicted[place] == labels[place] else "crimson"
-        axes.set_title(f"{predicted[place]} ({labels[place]})", fontsize=9, color=color)
+    for position, axes in zip(order, figure.subplots(4, 6).flat, strict=False):
+        axes.imshow(images[int(position), 0].asnumpy(), cmap="gray_r")
+        color = "black" if predicted[position] == labels[position] else "crimson"
+        axes.set_title(f"{predicted[position]} ({labels[position]})", fontsize=9, color=color)
         axes.axis("off")
     figure.suptitle("Predicted (true): mistakes first")
 
@@ -160,7 +160,7 @@ def main() -> None:
     loader = gluon.data.DataLoader(training, BATCH, shuffle=True)
     check = gluon.data.DataLoader(validation, 397)
     history = train(net, loader, check)
-    found = history.last["val_accuracy"]
+    result = history.last["val_accuracy"]
     OUTPUT.mkdir(exist_ok=True)
     net.export(str(OUTPUT / "digits"))
     draw(net, validation, history, OUTPUT / "digits.png")
@@ -170,7 +170,7 @@ def main() -> None:
     loaded = accuracy(again, check)
     print(f"saved, loaded again: validation accuracy {loaded:.4f}")
     print(f"see {OUTPUT}/digits.png; {time.perf_counter() - start:.0f} seconds in all")
-    if loaded != found or found < 0.98:
+    if loaded != result or result < 0.98:
         raise SystemExit("the demo did not reach what it promises")
     print(NEXT.format(OUTPUT))
 

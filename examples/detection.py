@@ -64,14 +64,14 @@ def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> fl
     """Return the fraction of new images whose best box has the right class and IoU ≥ 0.5."""
     images, labels = make_batch(random, count)
     anchors, scores, offsets = net(images)
-    found = nd.contrib.MultiBoxDetection(nd.softmax(scores, axis=1), offsets, anchors)[:, :1]
-    overlap = nd.contrib.box_iou(found[:, :, 2:], labels[:, :, 1:])
+    result = nd.contrib.MultiBoxDetection(nd.softmax(scores, axis=1), offsets, anchors)[:, :1]
+    overlap = nd.contrib.box_iou(result[:, :, 2:], labels[:, :, 1:])
     overlap = overlap.asnumpy()[np.arange(count), 0, np.arange(count), 0]
-    for (kind, score, *box), iou in list(zip(found[:, 0].asnumpy(), overlap, strict=True))[:3]:
+    for (kind, score, *box), iou in list(zip(result[:, 0].asnumpy(), overlap, strict=True))[:3]:
         corners = " ".join(f"{SIZE * value:.0f}" for value in box)
         name = CLASSES[int(kind)] if kind >= 0 else "nothing"
         print(f"  {name} at {corners}, score {score:.2f}, IoU {iou:.2f}")
-    right = (found[:, 0, 0] == labels[:, 0, 0]).asnumpy() * (overlap >= 0.5)
+    right = (result[:, 0, 0] == labels[:, 0, 0]).asnumpy() * (overlap >= 0.5)
     return float(right.mean())
 
 

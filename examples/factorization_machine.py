@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     options = parser.parse_args(arguments)
 
     rows, likes = make_data(25_000, options.users, options.items)
-    size, found = options.batch_size, 0.0
+    size, result = options.batch_size, 0.0
     loss_fn = gluon.loss.SigmoidBinaryCrossEntropyLoss()
     results = []
     for factors in (0, 8):
@@ -96,9 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
                     loss = loss_fn(net(batch), labels)
                 loss.backward()
                 trainer.step(size)
-            found = accuracy(net, rows[20_000:], likes[20_000:])
-            print(f"  epoch {epoch}: accuracy on new pairs {found:.3f}")
-        results.append(found)
+            result = accuracy(net, rows[20_000:], likes[20_000:])
+            print(f"  epoch {epoch}: accuracy on new pairs {result:.3f}")
+        results.append(result)
     return results[0], results[1]
 
 

@@ -79,10 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, int]:
     points = generator(nd.random.normal(shape=(1000, options.latent))).asnumpy()
     distances = np.linalg.norm(points[:, None] - MODES, axis=2)
     close = distances.min(axis=1) < 0.5
-    found = len(set(distances.argmin(axis=1)[close]))
+    result = len(set(distances.argmin(axis=1)[close]))
     print(plot(points))
-    print(f"{close.mean():.0%} of the points lie at one of {found} modes (of 8)")
-    return float(close.mean()), found
+    print(f"{close.mean():.0%} of the points lie at one of {result} modes (of 8)")
+    return float(close.mean()), result
 
 
 if __name__ == "__main__":

@@ -103,10 +103,10 @@ def main(arguments: Sequence[str] | None = None) -> float:
             print(f"iteration {i}: loss {loss.mean().asscalar():.3f}")
 
     images, masks = make_batch(rng, 32)
-    found = net(images).argmax(axis=1).asnumpy()
-    overlap = mean_overlap(found, masks.asnumpy())
+    result = net(images).argmax(axis=1).asnumpy()
+    overlap = mean_overlap(result, masks.asnumpy())
     print("what is there                      what the network finds")
-    print(show(found[0], masks[0].asnumpy()))
+    print(show(result[0], masks[0].asnumpy()))
     print(f"mean overlap of {', '.join(CLASSES)}: {overlap:.3f}")
     return overlap
 

@@ -15,10 +15,9 @@ import numpy as np
 from .error import FormatError, MXNetError
 from .formats import image_codec
 from .formats.atomic import AtomicFile, one_commit
-from .formats.image_size import find_damage
-from .formats.location import local_path
-from .formats.records.record_index import read_index
-from .formats.records.recordio_file import Damage, RecordReader, RecordWriter
+from .formats.files import local_path
+from .formats.image_codec import find_damage
+from .formats.recordio_file import Damage, RecordReader, RecordWriter, read_index
 
 __all__ = [
     "IRHeader",

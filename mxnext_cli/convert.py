@@ -14,10 +14,8 @@ from mxnet import ndarray as nd
 from mxnet import symbol as sym
 from mxnet.convert import Difference, Report
 from mxnet.convert import convert as convert_model
-from mxnet.convert.compare import compare, test_inputs
-from mxnet.convert.conversion import INT8_SUFFIX
-from mxnet.convert.source import as_model
-from mxnet.convert.to_int8 import INT8_TOLERANCE, convert_to_int8
+from mxnet.convert.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
+from mxnet.convert.source import as_model, compare, test_inputs
 from mxnet.dtypes import to_torch
 from mxnet.formats.atomic import one_commit
 from mxnet.model import named_params, write_symbol

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mxnet.error import MXNetError, ShapeError
-from mxnet.formats.parameters import params_file, params_reader
-from mxnet.formats.records.record_index import read_index, read_list
+from mxnet.formats import params_file
+from mxnet.formats.recordio_file import read_index, read_list
 from mxnet.graph.node import Node
 from mxnet.ops import registry
 from mxnet.ops.shapes import complete_inputs
@@ -30,9 +30,9 @@ HIDDEN = frozenset({"file", "all_arrays", "nodes", "problems"})
 OLDEST_VERSION = "0.8 or older"
 # The first number of an array record says which releases write it so.
 RECORD_VERSIONS = {
-    params_reader.V1: "MXNet 0.9 to 0.11",
-    params_reader.V2: "MXNet 0.12 or later",
-    params_reader.V3: "MXNet 1.5 or later, with NumPy shapes",
+    params_file.V1: "MXNet 0.9 to 0.11",
+    params_file.V2: "MXNet 0.12 or later",
+    params_file.V3: "MXNet 1.5 or later, with NumPy shapes",
 }
 MAX_SAFETENSORS_HEADER = 100 << 20
 
@@ -125,7 +125,7 @@ def read_facts(path: Path) -> Facts:
 def _by_content(path: Path) -> Callable[[Path], Facts] | None:
     with path.open("rb") as file:
         start = file.read(8)
-    if start.startswith(struct.pack("<Q", params_reader.LIST_MAGIC)):
+    if start.startswith(struct.pack("<Q", params_file.LIST_MAGIC)):
         return params_facts
     if start.startswith(struct.pack("<I", 0xCED7230A)):
         return record_facts
@@ -243,7 +243,7 @@ def params_facts(path: Path) -> Facts:
     }
 
 
-def _array_facts(name: str, array: params_reader.Array) -> Facts:
+def _array_facts(name: str, array: params_file.Array) -> Facts:
     values = array if not isinstance(array, tuple) else array.values
     storage = "dense" if values is array else type(array).__name__
     finite = not values.is_floating_point() or bool(values.isfinite().all())

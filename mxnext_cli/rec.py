@@ -14,8 +14,7 @@ import numpy as np
 from mxnet.error import FormatError, MXNetError
 from mxnet.formats import image_codec
 from mxnet.formats.atomic import replacing
-from mxnet.formats.records.record_index import read_index
-from mxnet.formats.records.recordio_file import Damage, RecordReader
+from mxnet.formats.recordio_file import Damage, RecordReader, read_index
 from mxnet.recordio import IRHeader, unpack
 
 from . import CommandError

@@ -14,7 +14,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
-from mxnet.formats.records.recordio_file import MAGIC_BYTES, RecordReader, encode
+from mxnet.formats.recordio_file import MAGIC_BYTES, RecordReader, encode
 from mxnet.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "records"
@@ -272,7 +272,7 @@ def test_short_image_records_are_refused():
 
 
 def test_records_over_the_limit_are_refused(monkeypatch):
-    monkeypatch.setattr("mxnet.formats.records.recordio_file.LONGEST", 10)
+    monkeypatch.setattr("mxnet.formats.recordio_file.MAX_RECORD_BYTES", 10)
     with pytest.raises(FormatError, match="up to 10 bytes"):
         encode(b"12345678901")
 

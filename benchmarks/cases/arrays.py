@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _MX = "import mxnet as mx; from mxnet import nd, autograd; a = nd.ones((10, 10)); b = nd.ones((10, 10))"
 _TORCH = "import torch; a = torch.ones(10, 10); b = torch.ones(10, 10)"

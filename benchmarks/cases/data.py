@@ -1,10 +1,10 @@
-"""Reading pictures from record files, and batches from memory."""
+"""Reading images from record files, and batches from memory."""
 
 # ruff: noqa: E501 (programs as text)
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _PICTURES = """
 import numpy as np, cv2

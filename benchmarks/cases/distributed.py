@@ -8,7 +8,7 @@ OMP_NUM_THREADS=1.
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 # The measured process is a worker; the other processes of the job run the same program, and the
 # second worker makes a step for each line that it reads.

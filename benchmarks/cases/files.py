@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _MX = """
 import os, tempfile, mxnet as mx

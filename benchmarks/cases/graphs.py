@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _RESNET = """
 import mxnet as mx

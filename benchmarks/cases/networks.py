@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 MX = """
 import warnings, numpy as np, mxnet as mx

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _MX = "import mxnet as mx; from mxnet import nd; r = nd.random.normal; "
 _TORCH = "import torch, torch.nn.functional as F; r = torch.randn; "

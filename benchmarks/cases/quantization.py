@@ -7,7 +7,7 @@ The other side stands in the column of torch. onnxruntime runs the QDQ file that
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 SETUP = """
 import warnings, tempfile, pathlib, numpy as np, mxnet as mx

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import Case
+from benchmarks.cases import Case
 
 _OPTIMIZER_MX = """
 import mxnet as mx

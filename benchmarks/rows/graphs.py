@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases.graphs import _CHAIN, _RESNET
-from benchmarks.row import Row
+from benchmarks.rows import Row
 
 _TIMER = "import time\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.row import Row
+from benchmarks.rows import Row
 from benchmarks.rows.models import MX, TORCH, predictions
 
 

@@ -8,7 +8,7 @@ from benchmarks.cases.arrays import _MX as _SMALL_MX
 from benchmarks.cases.arrays import _MX_LINEAR, _TORCH_LINEAR
 from benchmarks.cases.arrays import _TORCH as _SMALL_TORCH
 from benchmarks.cases.training import _OPTIMIZER_MX, _OPTIMIZER_TORCH
-from benchmarks.row import Row
+from benchmarks.rows import Row
 
 _LINEAR_JAX = """
 import jax, jax.numpy as jnp

@@ -1,9 +1,9 @@
-"""Checkpoints, pictures from record files, and importing."""
+"""Checkpoints, images from record files, and importing."""
 
 from __future__ import annotations
 
 from benchmarks.cases.data import _PICTURES, _RECORDS_TORCH
-from benchmarks.row import Row
+from benchmarks.rows import Row
 
 _SAVE_MX = """
 import os, tempfile, mxnet as mx

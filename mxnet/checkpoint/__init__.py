@@ -16,7 +16,7 @@ it is read.
 """
 
 from .files import latest
-from .positions import TrackedData, track
+from .state import TrackedData, track
 from .training import Checkpoint, load, save
 
 __all__ = ["Checkpoint", "TrackedData", "latest", "load", "save", "track"]

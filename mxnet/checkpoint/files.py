@@ -1,15 +1,21 @@
-"""The files of checkpoints in a folder: their names, which is newest, which are removed."""
+"""The files of checkpoints in a folder, and in the folders of the workers of a job."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from ..formats.location import local_path
-
-__all__ = ["latest", "path_of", "remove_old", "steps"]
+from .. import random
+from ..distributed.group import Group, current_group, join_group
+from ..distributed.rendezvous import read_job
+from ..error import MXNetError
+from ..formats.files import local_path
 
 _NAME = re.compile(r"checkpoint-(\d+)\.params")
 
@@ -46,3 +52,78 @@ def remove_old(folder: Path, keep: int) -> None:
     for path in list(steps(folder).values())[:-keep]:
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def _group() -> Group | None:
+    """Return the job of this process, which may not have joined it yet, if it has other workers."""
+    group = current_group()
+    if group is None and read_job() is not None:
+        group = join_group()
+    return group if group is not None and group.size > 1 else None
+
+
+def _folder(place: Path, rank: int, size: int) -> Path:
+    return place if size == 1 else place / f"rank{rank}-of-{size}"
+
+
+def worker_folder(place: Path) -> Path:
+    """Return the folder for this worker's checkpoints: the given one, if it is alone."""
+    group = _group()
+    return place if group is None else _folder(place, group.rank, group.size)
+
+
+def find_newest(place: Path, own: list[int]) -> tuple[Path | None, int]:
+    """Return the file to continue from, and the number of workers that wrote it.
+
+    Parameters
+    ----------
+    place
+        The folder of the run.
+    own
+        Steps of readable checkpoints of this worker, with the present number of workers.
+    """
+    group = _group()
+    size = 1 if group is None else group.size
+    mine = json.dumps([own, _of_other_sizes(place, size)])
+    result = [mine.encode()]
+    if group is not None:
+        result = group.gather_bytes(result[0], "a comparison of checkpoints")
+    answers = [json.loads(answer) for answer in result]
+    common = max(set.intersection(*(set(steps) for steps, _ in answers)), default=-1)
+    step, writers = max(answers[0][1], default=(-1, 0))
+    if common >= step:
+        return (steps(worker_folder(place))[common] if common >= 0 else None), size
+    path = steps(_folder(place, 0, writers)).get(step)
+    if path is None:
+        raise MXNetError(
+            f"Rank 0 has a checkpoint of {writers} workers in {str(place)!r}, which this worker "
+            "does not see: to go on with another number of workers, use a folder that all share."
+        )
+    return path, writers
+
+
+def _of_other_sizes(place: Path, size: int) -> list[tuple[int, int]]:
+    """Return the newest step of rank 0 for every other number of workers, and that number."""
+    sizes = {int(path.name.rpartition("-")[2]) for path in place.glob("rank0-of-*")}
+    results = [(max(steps(_folder(place, 0, n)), default=-1), n) for n in {1, *sizes} - {size}]
+    return [(step, writers) for step, writers in results if step >= 0]
+
+
+def scale_position(state: Any, writers: int) -> Any:
+    """Return a position of `track` for the present number of workers; None for any other kind."""
+    if not isinstance(state, Mapping) or not {"epoch", "batches", "start"} <= state.keys():
+        warnings.warn(
+            "The number of workers has changed, and the position in the data cannot be changed "
+            "with it: the epoch begins again.",
+            stacklevel=4,
+        )
+        return None
+    group = _group()
+    done = state["batches"] * writers // (1 if group is None else group.size)
+    return {"epoch": state["epoch"], "batches": done, "start": None, "now": None}
+
+
+def seed_worker(step: int) -> None:
+    """Start random streams that differ between workers, as there are none to restore."""
+    group = _group()
+    random.seed(1000 * step + (0 if group is None else group.rank))

@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..error import FormatError, MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import tree_file
+from ..formats import tree_file
+from ..formats.files import local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from .fields import get_fields, set_fields
-from .files import path_of, remove_old, steps
-from .random_states import get_random_states, set_random_states
-from .workers import find_newest, scale_position, seed_worker, worker_folder
-
-__all__ = ["Checkpoint", "load", "save"]
+from .files import (
+    find_newest,
+    path_of,
+    remove_old,
+    scale_position,
+    seed_worker,
+    steps,
+    worker_folder,
+)
+from .state import get_fields, get_random_states, set_fields, set_random_states
 
 KIND = "MXNext checkpoint"
 VERSION = 1
@@ -92,10 +96,10 @@ def save(
     """
     if keep < 1:
         raise ValueError(f"keep is at least 1, got {keep}.")
-    place = worker_folder(local_path(folder))
-    if place != local_path(folder):
+    own_folder = worker_folder(local_path(folder))
+    if own_folder != local_path(folder):
         keep = max(keep, 2)  # a worker may be lost before it has saved the newest step
-    place.mkdir(parents=True, exist_ok=True)
+    own_folder.mkdir(parents=True, exist_ok=True)
     state = {
         "kind": KIND,
         "version": VERSION,
@@ -108,9 +112,9 @@ def save(
         "extra": extra,
         "random": get_random_states(),
     }
-    path = path_of(place, step)
+    path = path_of(own_folder, step)
     tree_file.write(path, state)
-    remove_old(place, keep)
+    remove_old(own_folder, keep)
     return path
 
 
@@ -276,9 +280,9 @@ def _places(trainer: Any, net: Any) -> list[str] | None:
     """
     if net is None:
         return None
-    places = {id(p): place for place, p in net._collect_params_with_prefix().items()}
-    found = [places[id(p)] for p in trainer._params if id(p) in places]
-    return found if len(found) == len(trainer._params) else None
+    by_id = {id(p): name for name, p in net._collect_params_with_prefix().items()}
+    results = [by_id[id(p)] for p in trainer._params if id(p) in by_id]
+    return results if len(results) == len(trainer._params) else None
 
 
 def _trainer_state(trainer: Any, net: Any) -> dict[str, Any]:
@@ -303,12 +307,12 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
     for updater, states in zip(updaters, saved["states"], strict=True):
         updater.set_states(states)
     set_fields(trainer._optimizer, saved["optimizer"])
-    places, old = _places(trainer, net), saved.get("places")
-    if places is not None and old is not None and places != old:
-        if sorted(places) != sorted(old):
-            odd = sorted({*places} ^ {*old})
+    positions, old = _places(trainer, net), saved.get("places")
+    if positions is not None and old is not None and positions != old:
+        if sorted(positions) != sorted(old):
+            odd = sorted({*positions} ^ {*old})
             raise MXNetError(f"{path!r} is of a Trainer of other parameters: {', '.join(odd)}.")
-        _reorder(trainer._optimizer, updaters, {i: places.index(p) for i, p in enumerate(old)})
+        _reorder(trainer._optimizer, updaters, {i: positions.index(p) for i, p in enumerate(old)})
     trainer._scale = saved["scale"]
     scaler = getattr(trainer, "_amp_loss_scaler", None)
     if scaler is not None and saved["scaler"] is not None:

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..ops import registry
 from ..ops.declare import Op
-from ..ops.documentation import complete
-from ..ops.glossary import COMMON, FOLDERS
+from ..ops.documentation import COMMON, FOLDERS, complete
 
 _OF_SAMPLES = " An array gives samples for each of its elements."
 

@@ -93,7 +93,7 @@ def test_section() -> TrainingStateScope:
     return TrainingStateScope(False)
 
 
-test_section.__test__ = False  # not a test, for pytest, whatever its name begins with
+vars(test_section)["__test__"] = False  # not a test, for pytest, whatever its name begins with
 
 
 def mark_variables(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .compare import ConversionError, Difference, Report
 from .conversion import convert
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
+from .source import ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
 
 __all__ = [

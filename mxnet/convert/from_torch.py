@@ -1,10 +1,15 @@
-"""`from_torch`: a torch module as a block, and torch checkpoints into our networks."""
+"""`from_torch`: a torch module as a block, and torch checkpoints into our networks.
+
+safetensors files sort tensors their own way. Names of the models that torchvision and timm share
+say the order of layers; of other models they do not, and such files are refused.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import io
 import os
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,15 +19,57 @@ import torch
 from torch import Tensor, nn
 
 from ..error import FormatError, InvalidType, MXNetError
-from ..formats.parameters import safetensors_file
+from ..formats import safetensors_file
 from ..gluon import Block, SymbolBlock
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.importer import import_to_gluon
-from .compare import Report, compare
-from .layer_order import in_layer_order
+from .source import Report, compare
 
-__all__ = ["from_torch", "load_torch_parameters", "read_state_dict"]
+WORD = re.compile(r"([A-Za-z]+?(?:\dx\d)?)(\d*)$")
+# What comes first among parts of one number. In DenseNet normalization precedes convolution.
+PLAIN = {"conv": 0, "bn": 1, "norm": 1, "denseblock": 2, "transition": 3, "layer": 4}
+INSIDE_DENSE = {"norm": 0, "conv": 1}
+SINGLE = {"features": 0, "squeeze": 1, "expand1x1": 2, "expand3x3": 3, "denselayer": 4}
+LAST = {"downsample": 97, "classifier": 98, "fc": 98}
+
+
+def in_layer_order(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a state dict in the order in which its layers follow each other.
+
+    >>> names = {"fc.weight": 1, "layer1.0.conv1.weight": 2, "bn1.weight": 3, "conv1.weight": 4}
+    >>> list(in_layer_order(names))
+    ['conv1.weight', 'bn1.weight', 'layer1.0.conv1.weight', 'fc.weight']
+    """
+    return {name: state[name] for name in sorted(state, key=_place)}
+
+
+def _place(path: str) -> tuple:
+    *parts, name = path.split(".")
+    items = []
+    is_dense = False
+    for part in parts:
+        items.append(_part(path, part, INSIDE_DENSE if is_dense else PLAIN))
+        is_dense = is_dense or part.startswith(("denselayer", "transition"))
+    return (*items, (1000, 0, name))
+
+
+def _part(path: str, part: str, table: dict[str, int]) -> tuple[int, int, str]:
+    if part.isdigit():
+        return int(part), 0, ""
+    if part in LAST:
+        return LAST[part], 0, ""
+    match = WORD.match(part)
+    word, number = match.groups() if match else (part, "")
+    if word in table:
+        return int(number or 0), table[word], ""
+    if word in SINGLE:
+        return int(number or 0), SINGLE[word], ""
+    raise MXNetError(
+        f"the order of layers does not follow from the name {path!r}, and safetensors files do not "
+        "keep it. Give the checkpoint as a .pth file, or the module itself."
+    )
+
 
 # What a checkpoint holds besides parameters of layers that we have.
 SKIPPED_SUFFIXES = ("num_batches_tracked",)
@@ -60,16 +107,16 @@ def from_torch(
     was_training = module.training
     module.eval()
     try:
-        block = import_to_gluon(_exported(module, examples))
+        block = import_to_gluon(_export(module, examples))
         with torch.no_grad():
-            wanted = module(*examples)
+            target = module(*examples)
     finally:
         module.train(was_training)
-    compare_outputs(block, examples, wanted, tolerance)
+    compare_outputs(block, examples, target, tolerance)
     return block
 
 
-def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
+def _export(module: nn.Module, examples: list[Tensor]) -> bytes:
     file: Any = io.BytesIO()
     names = ["data"] if len(examples) == 1 else [f"data{i}" for i in range(len(examples))]
     with warnings.catch_warnings():
@@ -84,11 +131,11 @@ def _exported(module: nn.Module, examples: list[Tensor]) -> bytes:
                 dynamo=False,
             )
         except Exception as error:
-            return _exported_by_dynamo(module, examples, names, error)
+            return _export_by_dynamo(module, examples, names, error)
     return file.getvalue()
 
 
-def _exported_by_dynamo(
+def _export_by_dynamo(
     module: nn.Module, examples: list[Tensor], names: list[str], first: Exception
 ) -> bytes:
     """Export by torch's newer exporter what the older one, which needs no library, cannot."""
@@ -111,8 +158,8 @@ def compare_outputs(
     block: Block, examples: Sequence[Tensor], wanted: Any, tolerance: float
 ) -> Report:
     """Compare what a block computes with what torch computed."""
-    found = block(*(_array(x) for x in examples))
-    ours = [o.asnumpy() for o in (found if isinstance(found, list | tuple) else [found])]
+    result = block(*(_array(x) for x in examples))
+    ours = [o.asnumpy() for o in (result if isinstance(result, list | tuple) else [result])]
     theirs = [t.numpy() for t in (wanted if isinstance(wanted, list | tuple) else [wanted])]
     report = Report("torch", tolerance)
     report.add("example", compare(ours, theirs))
@@ -197,24 +244,24 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
             f"the checkpoint has {len(theirs)} layers with parameters, {type(net).__name__} has "
             f"{len(ours)}: it belongs to another architecture."
         )
-    found = []
+    results = []
     for (name, mine), (key, layer) in zip(ours.items(), theirs.items(), strict=True):
-        found += _matched(name, mine, key, layer)
-    for parameter, tensor in found:
+        results += _match_parameters(name, mine, key, layer)
+    for parameter, tensor in results:
         parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
     return net
 
 
 def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Group parameters by their layer, in order."""
-    made: dict[str, dict[str, Any]] = {}
+    items: dict[str, dict[str, Any]] = {}
     for path, value in named.items():
         layer, _, name = path.rpartition(".")
-        made.setdefault(layer, {})[name] = value
-    return made
+        items.setdefault(layer, {})[name] = value
+    return items
 
 
-def _matched(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
+def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
     """Return pairs of our parameters and their tensors."""
     pairs, used = [], set()
     for kind, parameter in mine.items():

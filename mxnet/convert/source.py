@@ -1,11 +1,11 @@
-"""A model to convert, whatever it was given as: its graph, its parameters, its inputs."""
+"""A model to convert (its graph, parameters and inputs), and the comparison of two sides."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from .. import ndarray
 from .. import symbol as sym
 from ..context import cpu
 from ..dtypes import to_numpy
-from ..error import InvalidType, InvalidValue
+from ..error import InvalidType, InvalidValue, MXNetError
 from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
 from ..imperative.handle import plain
@@ -23,8 +23,6 @@ from ..ndarray import NDArray
 from ..onnx.export import load_parameters, load_symbol
 from ..onnx.translate import Translator, ignored_variables
 from ..symbol import Symbol
-
-__all__ = ["Model", "as_model"]
 
 Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 
@@ -85,9 +83,9 @@ class Model:
         """Run the symbol; what is neither given nor a parameter, such as labels, is zeros."""
         fed = {n.name for n in self.inputs}
         arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
-        found, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        result, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
         args = {}
-        for name, shape in zip(self.symbol.list_arguments(), found, strict=True):
+        for name, shape in zip(self.symbol.list_arguments(), result, strict=True):
             if name in self.arrays:
                 args[name] = self.arrays[name]
             else:
@@ -98,8 +96,8 @@ class Model:
 
     def constant(self, entry: Entry) -> Tensor | None:
         """Return the value of an entry that follows from parameters alone."""
-        found = Translator(self.params, torch.float32).constant(entry)
-        return None if found is None else torch.from_numpy(found)
+        result = Translator(self.params, torch.float32).constant(entry)
+        return None if result is None else torch.from_numpy(result)
 
 
 def as_model(
@@ -110,7 +108,7 @@ def as_model(
         return model
     names: dict[str, str] = {}
     if isinstance(model, HybridBlock):
-        symbol, arrays, names, order = _traced(model, shapes)
+        symbol, arrays, names, order = _trace(model, shapes)
         title = type(model).__name__
     else:
         if not isinstance(model, Symbol | str | os.PathLike):
@@ -138,8 +136,8 @@ def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
     if isinstance(shapes, Mapping):
         return {n: tuple(s) for n, s in shapes.items()}
     if len(shapes) != len(inputs):
-        wanted = ", ".join(n.name for n in inputs)
-        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {wanted}.")
+        expected = ", ".join(n.name for n in inputs)
+        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {expected}.")
     return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
 
 
@@ -152,15 +150,15 @@ def _finish_initialization(
         return
     given = shapes if isinstance(shapes, Mapping) else dict(zip(order, shapes, strict=False))
     sizes = {n: tuple(d if isinstance(d, int) else 1 for d in s) for n, s in given.items()}
-    found, _, states = symbol.infer_shape_partial(**sizes)
+    result, _, states = symbol.infer_shape_partial(**sizes)
     names = symbol.list_arguments() + symbol.list_auxiliary_states()
-    for name, shape in zip(names, [*found, *states], strict=True):
+    for name, shape in zip(names, [*result, *states], strict=True):
         if name in waiting and shape and all(shape):
             waiting[name].shape = shape
             waiting[name]._finish_deferred_init()
 
 
-def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
+def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
     if cached:
@@ -171,16 +169,144 @@ def _traced(block: HybridBlock, shapes: Shapes | None) -> tuple:
         order = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
         if isinstance(shapes, Mapping):
             order = list(shapes)
-        made = block(*(sym.var(n) for n in order))
-        symbol = sym.Group(list(made)) if isinstance(made, list | tuple) else made
+        output = block(*(sym.var(n) for n in order))
+        symbol = sym.Group(list(output)) if isinstance(output, list | tuple) else output
     _finish_initialization(symbol, block, order, shapes)
-    places = block._collect_params_with_prefix()
+    positions = block._collect_params_with_prefix()
     arrays, names = {}, {}
-    for place, parameter in places.items():
+    for position, parameter in positions.items():
         arrays[parameter.name] = parameter._reduce()
-        names.setdefault(parameter.name, place)
+        names.setdefault(parameter.name, position)
     for name, parameter in block.collect_params().items():
         arrays.setdefault(name, parameter._reduce())
     if not isinstance(symbol, Symbol):
         raise InvalidType(f"{type(block).__name__} gives {type(symbol)}, not symbols.")
     return symbol, arrays, names, order
+
+
+class ConversionError(MXNetError, ArithmeticError):
+    """Both sides of a conversion disagree by more than the tolerance.
+
+    >>> issubclass(mx.convert.ConversionError, mx.base.MXNetError)
+    True
+    """
+
+
+class Difference(NamedTuple):
+    """The largest difference of one output: absolute, and in units of its largest number.
+
+    Parameters
+    ----------
+    absolute
+        The absolute difference.
+    relative
+        The same in units of the largest number.
+
+    >>> Difference(absolute=0.5, relative=0.1).relative
+    0.1
+    """
+
+    absolute: float
+    relative: float
+
+
+def compare(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> list[Difference]:
+    """Return the differences of all outputs; other shapes, NaN on one side are infinite."""
+    if len(found) != len(wanted):
+        raise ConversionError(f"one side has {len(found)} outputs, the other {len(wanted)}.")
+    return [_difference(a, b) for a, b in zip(found, wanted, strict=True)]
+
+
+def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference:
+    if found.shape != wanted.shape:
+        raise ConversionError(f"an output has the shape {found.shape}, not {wanted.shape}.")
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return Difference(0.0, 0.0)
+    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
+        return Difference(np.inf, np.inf)
+    absolute = float(np.abs(a - b)[~same].max())
+    largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    return Difference(absolute, absolute / max(float(largest), 1e-12))
+
+
+@dataclass
+class Report:
+    """What was compared, and by how much both sides differ.
+
+    Parameters
+    ----------
+    target
+        What was converted to.
+    tolerance
+        Largest difference that passes.
+    path
+        The file that was written.
+    rows
+        What was compared, with the differences.
+
+    >>> report = Report("onnx", 1e-5)
+    >>> report.add("zeros", [Difference(0.0, 0.0)])
+    >>> report.passed
+    True
+    """
+
+    target: str
+    tolerance: float
+    path: str | None = None
+    rows: dict[str, list[Difference]] = field(default_factory=dict)
+
+    def add(self, name: str, differences: list[Difference]) -> None:
+        """Add the differences of one set of inputs."""
+        self.rows[name] = differences
+
+    @property
+    def largest(self) -> Difference:
+        """The largest differences of all."""
+        results = [d for row in self.rows.values() for d in row] or [Difference(0.0, 0.0)]
+        return Difference(max(d.absolute for d in results), max(d.relative for d in results))
+
+    @property
+    def passed(self) -> bool:
+        """Whether all relative errors are within the tolerance."""
+        return self.largest.relative <= self.tolerance
+
+    def check(self) -> None:
+        """Raise an error unless both sides agree."""
+        if not self.passed:
+            raise ConversionError(
+                f"conversion to {self.target}: the relative error {self.largest.relative:.2e} is "
+                f"above the tolerance {self.tolerance:.0e}; nothing was written.\n{self}"
+            )
+
+    def __str__(self) -> str:
+        """Return the report as a table."""
+        lines = [f"{'inputs':12} output  absolute   relative"]
+        for name, row in self.rows.items():
+            for i, d in enumerate(row):
+                lines.append(f"{name:12} {i:6}  {d.absolute:.2e}   {d.relative:.2e}")
+        verdict = "agree" if self.passed else "DISAGREE"
+        return "\n".join([*lines, f"both sides {verdict} within {self.tolerance:.0e}"])
+
+
+def test_inputs(
+    shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, np.dtype], seed: int = 0
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return sets of inputs: random ones of three sizes, zeros, ones and an uneven edge."""
+    rng = np.random.RandomState(seed)
+
+    def each(make: Callable[[tuple[int, ...]], Any]) -> dict[str, np.ndarray]:
+        return {n: np.asarray(make(tuple(s))).astype(dtypes[n]) for n, s in shapes.items()}
+
+    return {
+        "normal": each(lambda s: rng.standard_normal(s)),
+        "small": each(lambda s: rng.standard_normal(s) * 1e-3),
+        "positive": each(lambda s: rng.uniform(0, 2, s)),
+        "zeros": each(np.zeros),
+        "ones": each(np.ones),
+        "alternating": each(lambda s: np.where(np.arange(np.prod(s)) % 2, -1, 1).reshape(s)),
+    }
+
+
+vars(test_inputs)["__test__"] = False  # pytest would take it for a test

@@ -19,9 +19,7 @@ from ..graph.passes.infer import infer_shapes, infer_types
 from ..onnx.builder import operator_of
 from ..ops.declare import Op
 from .source import Model, as_model
-from .torch_rows import IGNORED_INPUTS, NoRow, torch_rows
-
-__all__ = ["UnsupportedTorch", "to_torch"]
+from .torch_rows import IGNORED_INPUTS, TORCH_ROWS, NoRow
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
@@ -114,8 +112,8 @@ class TorchWriter:
                 known[node.name] = tuple(shape)
         self.shapes = None
         if complete:
-            found = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
-            self.shapes = found.values
+            match = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
+            self.shapes = match.values
         kinds = {n: t.dtype for n, t in params.items()}
         kinds.update(self.model.dtypes)
         inferred = infer_types(graph, kinds, torch.float32)
@@ -138,9 +136,9 @@ class TorchWriter:
         self.graph.eliminate_dead_code()
         self._drop_unused()
         self.graph.lint()
-        made = fx.GraphModule(self.root, self.graph, self.model.name)
-        made.eval()
-        return made
+        created = fx.GraphModule(self.root, self.graph, self.model.name)
+        created.eval()
+        return created
 
     def _used_variables(self, graph: Graph) -> set[Node]:
         """Return the variables that something other than a training head reads."""
@@ -210,19 +208,19 @@ class TorchWriter:
             inputs = [None if n in skipped else self._value(v) for n, v in pairs]
         else:
             inputs = [self._value(v) for v in inputs]
-        build = torch_rows().get(call.op.name)
+        build = TORCH_ROWS.get(call.op.name)
         last = len(self.graph.nodes)
-        made: Any = None
+        created: Any = None
         if build is not None:
             try:
-                made = build(self, call, *inputs)
+                created = build(self, call, *inputs)
             except NoRow:
-                made = None
-        if made is None:
-            made = self._plain(call, inputs)
-        if made is None:
-            made = self._traced(call, inputs)
-        outputs = list(made) if isinstance(made, list | tuple) else [made]
+                created = None
+        if created is None:
+            created = self._plain(call, inputs)
+        if created is None:
+            created = self._trace_kernel(call, inputs)
+        outputs = list(created) if isinstance(created, list | tuple) else [created]
         self._name(node, outputs, last)
         return outputs
 
@@ -250,11 +248,11 @@ class TorchWriter:
         if not _is_torch(raw):
             return None
         result = raw(*(torch.ones(1, dtype=t) for t in call.dtypes)).dtype
-        made = self.call(raw, *inputs)
-        wanted = call.out_dtypes[0]
-        return made if result is wanted else self.method("to", made, wanted)
+        created = self.call(raw, *inputs)
+        target = call.out_dtypes[0]
+        return created if result is target else self.method("to", created, target)
 
-    def _traced(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
+    def _trace_kernel(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
         """Write the torch functions that a kernel calls, for the shapes that are known."""
         node = call.node
         if call.shapes is None:
@@ -266,8 +264,8 @@ class TorchWriter:
         extra = call.op.context_for(False, torch.device("cpu"))
 
         def run(*tensors: Tensor) -> Any:
-            made = call.op.function(*tensors, **call.attrs, **extra)
-            return tuple(made) if isinstance(made, list | tuple) else (made,)
+            created = call.op.function(*tensors, **call.attrs, **extra)
+            return tuple(created) if isinstance(created, list | tuple) else (created,)
 
         try:
             with torch.no_grad():
@@ -276,9 +274,9 @@ class TorchWriter:
             raise UnsupportedTorch(
                 f"to_torch: operator {call.op.name} (node {node.name!r}) cannot be traced: {error}"
             ) from error
-        return self._inlined(traced, inputs, node)
+        return self._inline(traced, inputs, node)
 
-    def _inlined(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
+    def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
         """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
@@ -286,8 +284,8 @@ class TorchWriter:
             if inner.op == "placeholder":
                 values[inner] = next(rest)
             elif inner.op == "output":
-                found = fx.map_arg(inner.args[0], lambda n: values[n])
-                return list(found)
+                match = fx.map_arg(inner.args[0], lambda n: values[n])
+                return list(match)
             elif inner.op == "get_attr":
                 path = f"{_identifier(node.name)}_{inner.target.replace('.', '_').strip('_')}"
                 self.register(path, getattr(traced, inner.target), True)
@@ -316,11 +314,11 @@ class TorchWriter:
         """Write the nodes of a body here, once for every call, and return its outputs."""
         variables = graph.variables
         by_name = dict(zip([v.name for v in variables], shapes, strict=True))
-        found = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
+        match = infer_shapes(graph, by_name, zero_is_unknown=not is_np_shape())
         kinds = dict(zip([v.name for v in variables], dtypes, strict=True))
         inferred = infer_types(graph, kinds, torch.float32)
         assert self.shapes is not None
-        self.shapes |= found.values
+        self.shapes |= match.values
         self.dtypes |= {n: [t or torch.float32 for t in v] for n, v in inferred.values.items()}
         feed = dict(zip(variables, inputs, strict=True))
         return interpret(graph, lambda node: feed[node], self._apply)
@@ -340,17 +338,17 @@ class TorchWriter:
             chosen = [[values[i] for i in places] for values in (names, shapes, dtypes)]
             heads = self.inline_body(graph, *chosen)
             self.graph.output(tuple(self.method("clone", h) for h in heads))
-            made = fx.GraphModule(self.root, self.graph, name)
+            created = fx.GraphModule(self.root, self.graph, name)
         finally:
             self.graph = outer
-        self.root.add_module(name, made)
+        self.root.add_module(name, created)
         return self.graph.get_attr(name)
 
     # -- recurrent layers -------------------------------------------------------------------
 
     def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
         """Return the weights of a recurrent layer, unpacked into arrays of their own."""
-        from ..ops.nn.sequences.recurrent import GATES, unpack_parameters
+        from ..ops.nn.recurrent import GATES, unpack_parameters
 
         packed = self.model.constant(call.node.inputs[1])
         if packed is None or call.shapes is None:
@@ -359,7 +357,7 @@ class TorchWriter:
         directions = 2 if a["bidirectional"] else 1
         sizes = (call.shapes[0][-1], a["state_size"], a["num_layers"], directions)
         weights = unpack_parameters(packed, *sizes, GATES[a["mode"]], None)
-        made = []
+        items = []
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         for i, tensor in enumerate(weights):
             cell, kind = divmod(i, 4)
@@ -367,8 +365,8 @@ class TorchWriter:
             suffix = "_reverse" if reverse else ""
             path = f"{_identifier(call.node.name)}.{kinds[kind]}_l{layer}{suffix}"
             self.register(path, tensor)
-            made.append(self.graph.get_attr(path))
-        return made
+            items.append(self.graph.get_attr(path))
+        return items
 
 
 def _is_torch(function: Any) -> bool:
@@ -383,7 +381,7 @@ def _identifier(name: str) -> str:
     >>> _identifier("stage1.conv-0"), _identifier("0"), _identifier("in")
     ('stage1_conv_0', '_0', 'in_')
     """
-    made = re.sub(r"\W", "_", name)
-    if made[:1].isdigit():
-        made = f"_{made}"
-    return f"{made}_" if keyword.iskeyword(made) else made
+    created = re.sub(r"\W", "_", name)
+    if created[:1].isdigit():
+        created = f"_{created}"
+    return f"{created}_" if keyword.iskeyword(created) else created

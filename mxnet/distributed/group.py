@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import env
 from ..error import MXNetError
-from ..ops.nn.normalizations import over_workers
+from ..ops.nn import over_workers
 from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
 from .rendezvous import Job, Members, join, read_job
 

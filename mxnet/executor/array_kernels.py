@@ -28,9 +28,9 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ..ndarray.sparse.creation import zeros
 from ..ndarray.sparse.dispatch import run as run_sparse
-from ..ops.sparse.storage import cast_storage as op_cast_storage
-from ..ops.sparse.storage_rules import CSR, DENSE, ROWS
-from ..ops.tensor.math.products import dot as op_dot
+from ..ops.sparse import CSR, DENSE, ROWS
+from ..ops.sparse import cast_storage as op_cast_storage
+from ..ops.tensor.products import dot as op_dot
 from .program import Wrap
 
 

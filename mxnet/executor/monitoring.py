@@ -18,8 +18,7 @@ from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
-from ..ops.tensor.math.arithmetic import add_n
-from ..ops.tensor.math.operations import BY_NAME
+from ..ops.tensor.arithmetic import BY_NAME, add_n
 from .differentiation import needs_head_gradient
 
 # Its gradient is that of its output: MXNet shows none.

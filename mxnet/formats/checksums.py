@@ -16,13 +16,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-__all__ = ["ChecksumPool", "checksum", "dump_trailer", "read_trailer"]
-
 MAGIC = b"MXNextP1"
 _FOOTER = struct.Struct("<QI8s")
 BLOCK = 1 << 16
-LARGE = 1 << 18  # bytes from which a second thread is worth its while
-LONGEST = 1 << 28  # bytes of JSON
+MIN_THREADED_BYTES = 1 << 18  # bytes from which a second thread is worth its while
+MAX_JSON_BYTES = 1 << 28  # bytes of JSON
 
 Buffer = bytes | bytearray | memoryview
 
@@ -33,14 +31,14 @@ def checksum(pieces: Sequence[Buffer]) -> int:
     It is the CRC-32 of the bytes, in which each whole block of 64 KB of a piece is replaced by the
     sum of its 64-bit words: that is as fast as memory, and finds every flipped bit.
     """
-    found = 0
+    result = 0
     for piece in pieces:
         count = len(piece) // BLOCK
         if count:
             words = np.frombuffer(piece, "<u8", count * BLOCK // 8).reshape(count, -1)
-            found = zlib.crc32(words.sum(axis=1, dtype="<u8"), found)
-        found = zlib.crc32(memoryview(piece)[count * BLOCK :], found)
-    return found
+            result = zlib.crc32(words.sum(axis=1, dtype="<u8"), result)
+        result = zlib.crc32(memoryview(piece)[count * BLOCK :], result)
+    return result
 
 
 class ChecksumPool:
@@ -51,7 +49,7 @@ class ChecksumPool:
 
     def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
         """Return the checksum of the pieces, perhaps later; they must not change until then."""
-        if sum(len(piece) for piece in pieces) < LARGE:
+        if sum(len(piece) for piece in pieces) < MIN_THREADED_BYTES:
             done: Future[int] = Future()
             done.set_result(checksum(pieces))
             return done
@@ -99,7 +97,7 @@ def read_trailer(file: BinaryIO, size: int) -> tuple[dict[str, Any] | None, int]
             return None, size
         length, checksum, _ = _FOOTER.unpack(raw)
         start = size - smallest - length
-        if length > LONGEST or start < 0:
+        if length > MAX_JSON_BYTES or start < 0:
             return None, size
         file.seek(start)
         text = file.read(len(MAGIC) + length)

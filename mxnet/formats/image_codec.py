@@ -1,7 +1,6 @@
-"""Decode and encode images, by OpenCV or, for JPEG, by simplejpeg if it is installed.
+"""Images as bytes: their size, read from the header, and decoding and encoding of their pixels.
 
-Pixels are uint8 NumPy arrays (height, width, channels). OpenCV is an optional dependency: the extra
-`image` brings it.
+OpenCV decodes, or simplejpeg, if it is installed, for JPEG.
 """
 
 from __future__ import annotations
@@ -10,15 +9,164 @@ import contextlib
 import functools
 import importlib
 import os
+import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import env
 from ..error import FormatError, MXNetError
-from .image_size import MOST_SCANS, find_damage, read_size
+
+MAX_SCANS = 500  # of a progressive JPEG; encoders write about ten
+_JPEG_SIZES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # the markers that hold a size
+_JPEG_PROGRESSIVE = (0xC2, 0xC6, 0xCA, 0xCE)
+_JPEG_BARE = {0x01, *range(0xD0, 0xDA)}  # markers without a length
+
+
+Buffer = bytes | bytearray | memoryview
+
+
+class ImageSize(NamedTuple):
+    """Width and height, and how often the decoder goes over all pixels."""
+
+    width: int
+    height: int
+    scans: int = 1
+
+
+def read_size(content: Buffer) -> ImageSize | None:
+    """Return what the header of an image says, or None for unknown formats and damaged headers.
+
+    >>> read_size(b"GIF89a" + bytes([3, 0, 2, 0]))
+    ImageSize(width=3, height=2, scans=1)
+    """
+    start = bytes(content[:32])
+    for is_format, read in _FORMATS:
+        if is_format(start):
+            try:
+                return read(memoryview(content).cast("B"), start)
+            except (struct.error, IndexError, ValueError):
+                return None
+    return None
+
+
+def find_damage(content: Buffer) -> str:
+    """Return what is wrong with a PNG that a decoder would reserve too much memory for, or ''.
+
+    OpenCV takes the memory that a chunk claims before it looks whether the file has so much.
+    """
+    if bytes(content[:4]) != b"\x89PNG":
+        return ""
+    at = 8
+    while at + 8 <= len(content):
+        (length,) = struct.unpack_from(">I", content, at)
+        left = len(content) - at - 8
+        if length > left:
+            return f"the chunk at byte {at} claims {length} bytes, and {left} are left"
+        if bytes(content[at + 4 : at + 8]) == b"IEND":
+            return ""
+        at += 12 + length
+    return ""
+
+
+def _jpeg(content: memoryview, start: bytes) -> ImageSize | None:
+    raw = bytes(content)
+    at = 2
+    while True:
+        at = raw.index(b"\xff", at)  # decoders step over what stands between segments
+        while raw[at] == 0xFF:
+            at += 1
+        marker = raw[at]
+        at += 1
+        if marker in _JPEG_BARE:
+            continue
+        if marker in _JPEG_SIZES:
+            height, width = struct.unpack_from(">HH", raw, at + 3)
+            scans = raw.count(b"\xff\xda") if marker in _JPEG_PROGRESSIVE else 1
+            return ImageSize(width, height, scans)
+        (length,) = struct.unpack_from(">H", raw, at)
+        at += max(2, length)
+
+
+def _png(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from(">II", start, 16))
+
+
+def _gif(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from("<HH", start, 6))
+
+
+def _bmp(content: memoryview, start: bytes) -> ImageSize:
+    (header,) = struct.unpack_from("<I", start, 14)
+    width, height = struct.unpack_from("<HH" if header == 12 else "<ii", start, 18)
+    return ImageSize(abs(width), abs(height))
+
+
+def _webp(content: memoryview, start: bytes) -> ImageSize | None:
+    kind = start[12:16]
+    if kind == b"VP8 ":
+        width, height = struct.unpack_from("<HH", start, 26)
+        return ImageSize(width & 0x3FFF, height & 0x3FFF)
+    if kind == b"VP8L":
+        (bits,) = struct.unpack_from("<I", start, 21)
+        return ImageSize((bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1)
+    if kind == b"VP8X":
+        width = int.from_bytes(start[24:27], "little") + 1
+        return ImageSize(width, int.from_bytes(start[27:30], "little") + 1)
+    return None
+
+
+def _tiff(content: memoryview, start: bytes) -> ImageSize | None:
+    order = "<" if start[:2] == b"II" else ">"
+    (at,) = struct.unpack_from(order + "I", start, 4)
+    (count,) = struct.unpack_from(order + "H", content, at)
+    sizes = {}
+    for entry in range(at + 2, at + 2 + 12 * min(count, 1000), 12):
+        tag, kind, _ = struct.unpack_from(order + "HHI", content, entry)
+        if tag in (256, 257):  # width and height
+            sizes[tag] = struct.unpack_from(order + ("H" if kind == 3 else "I"), content, entry + 8)
+    return ImageSize(sizes[256][0], sizes[257][0]) if len(sizes) == 2 else None
+
+
+def _netpbm(content: memoryview, start: bytes) -> ImageSize | None:
+    head = bytes(content[:4096])
+    lines = [line.split(b"#")[0] for line in head.split(b"\n")]
+    words = b" ".join(lines).split()
+    return ImageSize(int(words[1]), int(words[2]))
+
+
+def _jpeg_2000(content: memoryview, start: bytes) -> ImageSize | None:
+    head = bytes(content[:4096])
+    result = head.find(b"ihdr")
+    if result >= 0:
+        height, width = struct.unpack_from(">II", head, result + 4)
+        return ImageSize(width, height)
+    result = head.find(b"\xff\x4f\xff\x51")
+    if result < 0:
+        return None
+    right, bottom, left, top = struct.unpack_from(">IIII", head, result + 8)
+    return ImageSize(max(0, right - left), max(0, bottom - top))
+
+
+def _sun(content: memoryview, start: bytes) -> ImageSize:
+    return ImageSize(*struct.unpack_from(">II", start, 4))
+
+
+_FORMATS: list[tuple[Callable, Callable]] = [
+    (lambda s: s[:2] == b"\xff\xd8", _jpeg),
+    (lambda s: s[:4] == b"\x89PNG", _png),
+    (lambda s: s[:4] == b"GIF8", _gif),
+    (lambda s: s[:2] == b"BM", _bmp),
+    (lambda s: s[:4] == b"RIFF" and s[8:12] == b"WEBP", _webp),
+    (lambda s: s[:4] in (b"II*\0", b"MM\0*"), _tiff),
+    (lambda s: s[:1] == b"P" and s[1:2] in b"123456" and s[2:3].isspace(), _netpbm),
+    (lambda s: s[4:8] == b"jP  " or s[:4] == b"\xff\x4f\xff\x51", _jpeg_2000),
+    (lambda s: s[:4] == b"\x59\xa6\x6a\x95", _sun),
+]
+
 
 GRAY, COLOR = 0, 1
 JPEG_START = b"\xff\xd8\xff"
@@ -53,7 +201,7 @@ def opencv() -> ModuleType:
 
 
 def limit_threads(count: int) -> None:
-    """Let OpenCV use at most so many threads in this process, whether it is loaded or not yet."""
+    """Limit OpenCV to so many threads in this process, whether it is loaded or not yet."""
     os.environ["OPENCV_FOR_THREADS_NUM"] = str(count)
     if "cv2" in sys.modules:
         opencv().setNumThreads(count)
@@ -83,7 +231,7 @@ def jpeg_decoder() -> ModuleType | None:
 
 
 def decode(
-    content: bytes | bytearray | memoryview,
+    content: Buffer,
     flag: int = COLOR,
     *,
     rgb: bool = True,
@@ -98,7 +246,7 @@ def decode(
         raise BadImage(f"Decoding failed: {source or 'the image'} is empty.")
     check_size(content, source)
     if damage := find_damage(content):
-        raise BadImage(f"Decoding failed: {_named(source)} is a damaged PNG: {damage}.")
+        raise BadImage(f"Decoding failed: {_name_of(source)} is a damaged PNG: {damage}.")
     if flag in (GRAY, COLOR) and bytes(content[:3]) == JPEG_START:
         pixels = _decode_jpeg(content, flag, rgb)
         if pixels is not None:
@@ -106,7 +254,7 @@ def decode(
     return _decode_any(content, flag, rgb, source)
 
 
-def check_size(content: bytes | bytearray | memoryview, source: str = "") -> None:
+def check_size(content: Buffer, source: str = "") -> None:
     """Raise if the header of an image claims more pixels than `MXNET_IMAGE_MAX_PIXELS`."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
     size = read_size(content) if limit else None
@@ -114,21 +262,21 @@ def check_size(content: bytes | bytearray | memoryview, source: str = "") -> Non
         return
     if size.width * size.height > limit:
         raise ImageTooLarge(
-            f"Decoding refused: {_named(source)} of {len(content)} bytes claims {size.width} x "
+            f"Decoding refused: {_name_of(source)} of {len(content)} bytes claims {size.width} x "
             f"{size.height} pixels, and the limit is {limit}. If the image can be trusted, set "
             "the environment variable MXNET_IMAGE_MAX_PIXELS to a larger number."
         )
-    if size.scans > MOST_SCANS:
+    if size.scans > MAX_SCANS:
         raise BadImage(
-            f"Decoding refused: {_named(source)} is a JPEG of {size.scans} scans; at most "
-            f"{MOST_SCANS} are decoded."
+            f"Decoding refused: {_name_of(source)} is a JPEG of {size.scans} scans; at most "
+            f"{MAX_SCANS} are decoded."
         )
 
 
-def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
+def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
     """Decode by simplejpeg what OpenCV would decode alike; None leaves it to OpenCV."""
     library = jpeg_decoder()
-    if library is None or _turned(content):
+    if library is None or _may_be_turned(content):
         return None
     try:
         _height, _width, space, _ = library.decode_jpeg_header(content)
@@ -139,23 +287,23 @@ def _decode_jpeg(content: bytes, flag: int, rgb: bool) -> np.ndarray | None:
         return None  # damaged: OpenCV decodes what is left of it
 
 
-def _turned(content: bytes) -> bool:
+def _may_be_turned(content: Buffer) -> bool:
     """Whether there is EXIF data, which may say that the image is to be turned."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
 
-def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray:
+def _decode_any(content: Buffer, flag: int, rgb: bool, source: str) -> np.ndarray:
     cv2 = opencv()
     red_first = rgb and flag == COLOR and hasattr(cv2, "IMREAD_COLOR_RGB")  # OpenCV 4.11
     asked = cv2.IMREAD_COLOR_RGB if red_first else flag
     try:
         pixels = cv2.imdecode(np.frombuffer(content, np.uint8), asked)
     except cv2.error as error:
-        raise BadImage(f"Decoding failed: {_named(source)}: {error.err or error}.") from None
+        raise BadImage(f"Decoding failed: {_name_of(source)}: {error.err or error}.") from None
     if pixels is None:
         start = bytes(content[:8]).hex(" ")
         raise BadImage(
-            f"Decoding failed. Invalid image file: {_named(source)} of {len(content)} bytes "
+            f"Decoding failed. Invalid image file: {_name_of(source)} of {len(content)} bytes "
             f"(beginning {start}) is damaged or of an unknown format."
         )
     if pixels.dtype != np.uint8:
@@ -168,7 +316,7 @@ def _decode_any(content: bytes, flag: int, rgb: bool, source: str) -> np.ndarray
     return pixels
 
 
-def _named(source: str) -> str:
+def _name_of(source: str) -> str:
     return source or "the image"
 
 

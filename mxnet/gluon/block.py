@@ -18,7 +18,7 @@ from .. import ndarray
 from ..context import Context
 from ..error import FormatError, did_you_mean
 from ..formats.atomic import one_commit, replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..name import NameManager, Prefix
 from ..ndarray import NDArray
 from ..util import is_np_array

@@ -18,7 +18,7 @@ from ..error import MXNetError, ShapeError, did_you_mean
 from ..executor import CachedOp, Compiled
 from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
-from ..formats.location import local_path
+from ..formats.files import local_path
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..ops.documentation import inherits_parameters

@@ -13,7 +13,7 @@ from ..context import Context
 from ..distributed import DistributedOptimizer, collectives
 from ..error import MXNetError
 from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..kvstore.exchange import KeyedExchange, exchange_with
 from ..memory import return_gaps
 from ..model.exchange import LARGE_WEIGHT

@@ -14,7 +14,7 @@ from typing import Any
 from ..error import FormatError, MXNetError, did_you_mean
 from ..ops import registry
 from ..ops.declare import Op
-from ..ops.tensor.math.reduce import argmax, argmin
+from ..ops.tensor.reduce import argmax, argmin
 from .graph import Graph, topological
 from .node import HIDDEN_KEYS, Entry, Node, input_init, is_extra, signature_of, stored_key
 from .passes.infer import variable_shape, variable_type

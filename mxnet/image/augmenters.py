@@ -13,13 +13,14 @@ import numpy as np
 
 from .. import ndarray as nd
 from ..ndarray import NDArray
+from ..ops.documentation import inherits_parameters
 from . import chance
-from .decoding import pixels_of
 from .geometry import (
     UnexpectedArguments,
     center_crop,
     color_normalize,
     imresize,
+    pixels_of,
     random_crop,
     random_size_crop,
     resize_short,
@@ -171,15 +172,9 @@ class ForceResizeAug(Augmenter):
         return imresize(src, *self.size, interp=self.interp)
 
 
+@inherits_parameters
 class RandomCropAug(ForceResizeAug):
     """Cut out a rectangle of ``size`` (width, height) anywhere.
-
-    Parameters
-    ----------
-    size
-        Width and height.
-    interp
-        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> mx.image.RandomCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)
@@ -190,15 +185,9 @@ class RandomCropAug(ForceResizeAug):
         return random_crop(src, self.size, self.interp)[0]
 
 
+@inherits_parameters
 class CenterCropAug(ForceResizeAug):
     """Cut out the middle, of ``size`` (width, height).
-
-    Parameters
-    ----------
-    size
-        Width and height.
-    interp
-        OpenCV's number of the interpolation, as in `imresize`.
 
     >>> mx.image.CenterCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)
@@ -569,16 +558,16 @@ def color_augmenters(
     rand_gray: float,
 ) -> list[Augmenter]:
     """Return the augmenters that change colors, those that are wanted."""
-    made: list[Augmenter] = []
+    items: list[Augmenter] = []
     if brightness or contrast or saturation:
-        made.append(ColorJitterAug(brightness, contrast, saturation))
+        items.append(ColorJitterAug(brightness, contrast, saturation))
     if hue:
-        made.append(HueJitterAug(hue))
+        items.append(HueJitterAug(hue))
     if pca_noise > 0:
-        made.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
+        items.append(LightingAug(pca_noise, EIGENVALUES, EIGENVECTORS))
     if rand_gray > 0:
-        made.append(RandomGrayAug(rand_gray))
-    return made
+        items.append(RandomGrayAug(rand_gray))
+    return items
 
 
 def normalizers(mean: Any, std: Any) -> list[Augmenter]:

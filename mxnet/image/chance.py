@@ -66,7 +66,7 @@ _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 
 class _Chosen(threading.local):
-    """What draws come from inside `one_picture`."""
+    """What draws come from inside `one_image`."""
 
     stream: _Stream | _SeededStreams | None = None
 
@@ -85,7 +85,7 @@ def is_seeded() -> bool:
 
 
 @contextmanager
-def one_picture() -> Iterator[None]:
+def one_image() -> Iterator[None]:
     """Ask once for all draws inside whether the program seeded its streams.
 
     To ask takes longer than to draw: Python hands out all 624 words of its state.

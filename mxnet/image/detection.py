@@ -185,7 +185,7 @@ class ImageDetIter(ImageIter):
             label, content = self.next_sample()
             image = self._decoded(content)
             try:
-                with chance.one_picture():
+                with chance.one_image():
                     image, objects = self.augmentation_transform(image, self._parse_label(label))
                 self._check_valid_label(objects)
             except BadLabel as error:
@@ -313,6 +313,6 @@ class ImageDetIter(ImageIter):
         red, green, blue = color or [chance.whole(0, 255) for _ in range(3)]
         cv2.rectangle(pixels, (left, top), (right, bottom), (blue, green, red), thickness)
         if names and int(row[0]) in names:
-            place = (left + 5, top + 20)
+            position = (left + 5, top + 20)
             text = str(names[int(row[0])])
-            cv2.putText(pixels, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (blue, green, red))
+            cv2.putText(pixels, text, position, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (blue, green, red))

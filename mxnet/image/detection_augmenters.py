@@ -32,7 +32,7 @@ from .geometry import copyMakeBorder, fixed_crop
 
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 ALMOST_HALF = 0.4999999  # what may be added to a width before it rounds to the next
-SMALLEST = 2  # pixels: boxes and borders below this are not worth having
+MIN_PIXELS = 2  # pixels: boxes and borders below this are not worth having
 
 
 class DetAugmenter:
@@ -192,10 +192,10 @@ class DetRandomCropAug(DetAugmenter):
 
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
         """Return the changed image and its boxes."""
-        found = self._proposal(label, *src.shape[:2]) if self.enabled else None
-        if found is None:
+        result = self._proposal(label, *src.shape[:2]) if self.enabled else None
+        if result is None:
             return src, label
-        crop, label = found
+        crop, label = result
         return fixed_crop(src, *crop), label
 
     def _proposal(
@@ -211,7 +211,7 @@ class DetRandomCropAug(DetAugmenter):
             y, x = chance.whole(0, max(0, height - h)), chance.whole(0, max(0, width - w))
             if not self._covers(label, (x, y, w, h), height, width):
                 continue
-            moved = self._moved(label, (x, y, w, h), height, width)
+            moved = self._move_boxes(label, (x, y, w, h), height, width)
             if moved is not None:
                 return (x, y, w, h), moved
         return None
@@ -243,18 +243,18 @@ class DetRandomCropAug(DetAugmenter):
     def _covers(self, label: np.ndarray, crop: Rectangle, height: int, width: int) -> bool:
         """Whether enough of each object that the crop touches lies inside it."""
         x, y, w, h = crop
-        if w * h < SMALLEST:
+        if w * h < MIN_PIXELS:
             return False
         left, top, right, bottom = x / width, y / height, (x + w) / width, (y + h) / height
         areas = _areas(label)
-        large = areas * width * height > SMALLEST
+        large = areas * width * height > MIN_PIXELS
         if not large.any():
             return False
         inside = _intersections(label[large], left, top, right, bottom) / areas[large]
         touched = inside[inside > 0]
         return touched.size > 0 and float(touched.min()) > self.min_object_covered
 
-    def _moved(
+    def _move_boxes(
         self, label: np.ndarray, crop: Rectangle, height: int, width: int
     ) -> np.ndarray | None:
         """Return the label of the crop, without objects of which too little is left."""
@@ -312,10 +312,10 @@ class DetRandomPadAug(DetAugmenter):
     def __call__(self, src: NDArray, label: np.ndarray) -> tuple[NDArray, np.ndarray]:
         """Return the changed image and its boxes."""
         height, width = src.shape[:2]
-        found = self._proposal(height, width) if self.enabled else None
-        if found is None:
+        result = self._proposal(height, width) if self.enabled else None
+        if result is None:
             return src, label
-        x, y, w, h = found
+        x, y, w, h = result
         color = self.pad_val if isinstance(self.pad_val, list | tuple) else [self.pad_val] * 4
         src = copyMakeBorder(src, y, h - y - height, x, w - x - width, values=tuple(color))
         moved = label.copy()
@@ -336,7 +336,7 @@ class DetRandomPadAug(DetAugmenter):
             if h < tallest:
                 h = chance.whole(h, tallest)
             w = round(h * ratio)
-            if h - height < SMALLEST or w - width < SMALLEST:
+            if h - height < MIN_PIXELS or w - width < MIN_PIXELS:
                 continue
             y, x = chance.whole(0, max(0, h - height)), chance.whole(0, max(0, w - width))
             return x, y, w, h
@@ -345,7 +345,9 @@ class DetRandomPadAug(DetAugmenter):
 
 def _pair(value: Any) -> tuple[float, float]:
     """One number is the least and the most at once."""
-    return (value, value) if isinstance(value, int | float | np.number) else tuple(value)
+    is_number = isinstance(value, int | float | np.number)
+    pair: Any = (value, value) if is_number else tuple(value)
+    return pair
 
 
 def _makes_sense(augmenter: DetAugmenter, ratios: tuple, areas: tuple, above: float) -> bool:

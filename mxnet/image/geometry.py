@@ -1,9 +1,10 @@
-"""Sizes, crops, borders and rotation of images (height, width, channels)."""
+"""Images as arrays: decoding; sizes, crops, borders and rotation (height, width, channels)."""
 
 from __future__ import annotations
 
 import math
 import operator
+import os
 import warnings
 from typing import Any
 
@@ -12,11 +13,110 @@ import torch
 import torch.nn.functional as F
 
 from ..error import MXNetError, ShapeError
+from ..formats import image_codec
+from ..formats.files import existing_file
 from ..formats.image_codec import opencv
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from ..util import is_np_array
 from . import chance
-from .decoding import array_of, pixels_of
+
+
+def imdecode(
+    buf: bytes | bytearray | memoryview | np.ndarray | NDArray,
+    flag: int = 1,
+    to_rgb: bool = True,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Decode a JPEG, PNG or other image to a uint8 array (height, width, channels).
+
+    Parameters
+    ----------
+    buf : bytes, bytearray, or a uint8 array
+        The compressed image.
+    flag : {0, 1}
+        1 for three channels, 0 for one (gray).
+    to_rgb : bool
+        Whether red comes first; else blue does, as in OpenCV.
+    out : NDArray, optional
+        Where to put the pixels.
+
+    >>> pixels = np.full((2, 3, 3), 7, dtype=np.uint8)
+    >>> png = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), pixels, 3, ".png")[24:]
+    >>> mx.image.imdecode(png, flag=0).shape
+    (2, 3, 1)
+    """
+    if isinstance(buf, NDArray):
+        buf = pixels_of(buf)
+    if isinstance(buf, np.ndarray):
+        buf = np.ascontiguousarray(buf, dtype=np.uint8).reshape(-1).data
+    if not isinstance(buf, bytes | bytearray | memoryview):
+        raise ValueError(
+            "buf must be of type bytes, bytearray or numpy.ndarray,"
+            f"if you would like to input type str, please convert to bytes; got {type(buf)}"
+        )
+    return _decoded(buf, flag, to_rgb, out, "the given bytes")
+
+
+def imread(
+    filename: str | os.PathLike[str], flag: int = 1, to_rgb: bool = True, out: NDArray | None = None
+) -> NDArray:
+    """Read an image file to a uint8 array; see `imdecode`.
+
+    Parameters
+    ----------
+    filename
+        Path of the file.
+    flag
+        1 for three channels, 0 for gray.
+    to_rgb
+        Whether red comes first; else blue.
+    out
+        Array that receives the result.
+
+    >>> import cv2
+    >>> cv2.imwrite("a.png", np.zeros((2, 3, 3), "uint8"))
+    True
+    >>> mx.image.imread("a.png").shape
+    (2, 3, 3)
+    """
+    path = existing_file(filename)
+    return _decoded(path.read_bytes(), flag, to_rgb, out, f"{str(path)!r}")
+
+
+def _decoded(content: Any, flag: int, to_rgb: bool, out: NDArray | None, source: str) -> NDArray:
+    if flag < 0:
+        raise MXNetError(f"value {flag} for Parameter flag should be greater equal to 0")
+    if len(content) == 0:
+        raise image_codec.BadImage(f"Input cannot be an empty buffer: {source}.")
+    pixels = image_codec.decode(content, int(flag), rgb=bool(to_rgb), source=source)
+    if out is None:
+        return array_of(pixels)
+    if out.shape != pixels.shape:
+        raise ShapeError(f"out has shape {out.shape}, and the image {pixels.shape}.")
+    out[:] = array_of(pixels)
+    return out
+
+
+def pixels_of(image: NDArray | np.ndarray) -> np.ndarray:
+    """Return an image's pixels for OpenCV, which only reads them: on the CPU without a copy."""
+    if isinstance(image, NDArray):
+        return plain(image).cpu().numpy()
+    return np.asarray(image)
+
+
+def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
+    """Return pixels as an array of the kind of ``like``; it takes the memory over.
+
+    Without ``like`` the array is one of `mx.np` where its arrays are switched on.
+    """
+    if not pixels.flags.writeable or not pixels.flags.c_contiguous:
+        pixels = pixels.copy(order="C")
+    if isinstance(like, NDArray):
+        return wrap_plain(type(like), torch.from_numpy(pixels))
+    output = wrap_plain(NDArray, torch.from_numpy(pixels))
+    return output.as_np_ndarray() if is_np_array() else output
+
 
 Rectangle = tuple[int, int, int, int]  # x, y, width, height
 ATTEMPTS = 10
@@ -52,12 +152,12 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
     w, h = _whole("imresize: w", w), _whole("imresize: h", h)
     if w < 1 or h < 1:
         raise MXNetError(f"imresize: width and height must be at least 1, got {w} and {h}.")
-    made = array_of(resized(pixels, w, h, interp), src)
+    output = array_of(resized(pixels, w, h, interp), src)
     if out is None:
-        return made
-    if out.shape != made.shape:
-        raise ShapeError(f"out has shape {out.shape}, and the resized image {made.shape}.")
-    out[:] = made
+        return output
+    if out.shape != output.shape:
+        raise ShapeError(f"out has shape {out.shape}, and the resized image {output.shape}.")
+    out[:] = output
     return out
 
 
@@ -78,8 +178,8 @@ def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndar
         raise MXNetError(
             f"Images of {pixels.dtype} cannot be resized with interp={interp}; {kinds} can."
         )
-    made = cv2.resize(pixels, (width, height), interpolation=method)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = cv2.resize(pixels, (width, height), interpolation=method)
+    return output[:, :, None] if output.ndim == 2 else output
 
 
 def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
@@ -148,8 +248,8 @@ def copyMakeBorder(
     given = [values] if isinstance(values, int | float) else list(values)
     filling = given or [value] * 3  # a fourth channel stays 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
-    made = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
-    result = array_of(made[:, :, None] if made.ndim == 2 else made, src)
+    output = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
+    result = array_of(output[:, :, None] if output.ndim == 2 else output, src)
     if out is None:
         return result
     out[:] = result
@@ -294,7 +394,7 @@ def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
 def random_size_crop(
     src: NDArray,
     size: tuple[int, int],
-    area: float | tuple[float, float] | None,
+    area: Any,
     ratio: tuple[float, float],
     interp: int = 2,
     **kwargs: Any,
@@ -328,13 +428,14 @@ def random_size_crop(
         raise UnexpectedArguments(
             f"unexpected keyword arguments for `random_size_crop`: {sorted(kwargs)}"
         )
-    least, most = (area, 1.0) if isinstance(area, int | float | np.number) else area
+    bounds: Any = (area, 1.0) if isinstance(area, int | float | np.number) else area
+    least, most = bounds
     height, width, _ = src.shape
     for _ in range(ATTEMPTS):
-        wanted = chance.between(least, most) * height * width
+        target = chance.between(least, most) * height * width
         form = math.exp(chance.between(math.log(ratio[0]), math.log(ratio[1])))
-        new_width = round(math.sqrt(wanted * form))
-        new_height = round(math.sqrt(wanted / form))
+        new_width = round(math.sqrt(target * form))
+        new_height = round(math.sqrt(target / form))
         if 1 <= new_width <= width and 1 <= new_height <= height:
             x0, y0 = chance.whole(0, width - new_width), chance.whole(0, height - new_height)
             crop = fixed_crop(src, x0, y0, new_width, new_height, size, interp)
@@ -385,7 +486,8 @@ def imrotate(
     angles = [rotation_degrees] * len(images) if scalar else pixels_of(rotation_degrees).tolist()
     if len(angles) != len(images):
         raise ValueError("The number of images must be equal to the number of rotation angles")
-    turns = [_rotation(a, *images.shape[2:], zoom_in, zoom_out) for a in angles]
+    height, width = images.shape[2:]
+    turns = [_rotation(a, height, width, zoom_in, zoom_out) for a in angles]
     matrices = torch.tensor(turns, dtype=torch.float32, device=images.device)
     grid = F.affine_grid(matrices, list(images.shape), align_corners=True)
     turned = F.grid_sample(images, grid, padding_mode="zeros", align_corners=True)

@@ -23,13 +23,14 @@ from .augmenters import (
     SaturationJitterAug,
     SequentialAug,
 )
-from .decoding import imdecode, imread
 from .geometry import (
     _get_interp_method,
     center_crop,
     color_normalize,
     copyMakeBorder,
     fixed_crop,
+    imdecode,
+    imread,
     imresize,
     imrotate,
     random_crop,

@@ -12,14 +12,14 @@ import numpy as np
 from .. import ndarray as nd
 from .. import recordio
 from ..error import MXNetError, ShapeError
+from ..formats.files import existing_file
 from ..formats.image_codec import BadImage
-from ..formats.location import existing_file
-from ..formats.records.record_index import read_list
+from ..formats.recordio_file import read_list
 from ..io.batches import DataBatch, DataIter
 from ..ndarray import NDArray
 from . import chance
 from .augmenters import Augmenter, CreateAugmenter
-from .decoding import imdecode
+from .geometry import imdecode
 
 logger = logging.getLogger("mxnet.image")
 LABEL_TYPES = ("int32", "float32", "int64", "float64")
@@ -100,8 +100,8 @@ class ImageIter(DataIter):
         self._open_records(path_imgrec, path_imgidx)
         self._read_lists(path_imglist, imglist, dtype)
         self.check_data_shape(data_shape)
-        self.data_shape = data_shape = tuple(data_shape)
-        self.provide_data = [(data_name, (batch_size, *data_shape))]
+        self.data_shape = tuple(data_shape)
+        self.provide_data = [(data_name, (batch_size, *self.data_shape))]
         labels = (batch_size, label_width) if label_width > 1 else (batch_size,)
         self.provide_label = [(label_name, labels)]
         self._choose_part(part_index, num_parts)
@@ -156,6 +156,7 @@ class ImageIter(DataIter):
         if not 0 <= part_index < num_parts:
             raise AssertionError(f"part_index {part_index} is not one of {num_parts} parts")
         if num_parts > 1:
+            assert self.seq is not None
             size = len(self.seq) // num_parts
             self.seq = self.seq[part_index * size : (part_index + 1) * size]
 
@@ -204,6 +205,7 @@ class ImageIter(DataIter):
         key = self.seq[self.cur]
         self.cur += 1
         if self.imgrec is None:
+            assert self.imglist is not None
             label, name = self.imglist[key]
             return label, self.read_image(name)
         header, content = recordio.unpack(self.imgrec.read_idx(key))
@@ -213,7 +215,7 @@ class ImageIter(DataIter):
         """Return the next image, ready for the batch, and its label."""
         label, content = self.next_sample()
         image = self._decoded(content)
-        with chance.one_picture():
+        with chance.one_image():
             image = self.augmentation_transform(image)
         return self.postprocess_data(image), label
 
@@ -232,37 +234,38 @@ class ImageIter(DataIter):
         key = self.seq[self.cur - 1]
         if self.imgrec is not None:
             return f"{key!r} of {self.imgrec.uri!r}"
+        assert self.imglist is not None
         return f"filename: {self.imglist[key][1]}"
 
     def _samples(self, wanted: int) -> list[tuple[NDArray, Any]]:
         """Return up to so many samples, fewer at the end of the epoch."""
-        found: list[tuple[NDArray, Any]] = []
-        while len(found) < wanted:
+        results: list[tuple[NDArray, Any]] = []
+        while len(results) < wanted:
             try:
-                found.append(self._sample())
+                results.append(self._sample())
             except StopIteration:
                 break
-        return found
+        return results
 
     def next(self) -> DataBatch:
         """Return the next batch; ``pad`` says how many images at its end, or start, are extra."""
         if self._exhausted:
             raise StopIteration
         before, self._left_over = self._left_over, []
-        found = before + self._samples(self.batch_size - len(before))
+        result = before + self._samples(self.batch_size - len(before))
         pad = self.batch_size - len(before) if before else 0
-        if len(found) < self.batch_size:
-            if not found or self.last_batch_handle == "discard":
+        if len(result) < self.batch_size:
+            if not result or self.last_batch_handle == "discard":
                 self._exhausted = self.last_batch_handle == "discard"
                 raise StopIteration
             if self.last_batch_handle == "roll_over":
-                self._left_over = found
+                self._left_over = result
                 raise StopIteration
-            pad = self.batch_size - len(found)
-            found = self._filled(found)
-        return self._batch(found, pad)
+            pad = self.batch_size - len(result)
+            result = self._fill_batch(result)
+        return self._batch(result, pad)
 
-    def _filled(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
+    def _fill_batch(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
         """Fill the last batch with images from the start, again and again if they are few.
 
         They come in the order of this epoch, as in MXNet: `reset` alone shuffles.

@@ -8,13 +8,12 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..ops.attributes import to_string
-from ..ops.declare import Op
-from ..ops.numpy.shaping.reshaping import reshape as numpy_reshape
-from ..ops.python_functions import FunctionCall
+from ..ops.declare import FunctionCall, Op
+from ..ops.numpy.shaping import reshape as numpy_reshape
 from ..ops.tensor.creation import copyto
-from ..ops.tensor.selection.indexing import gather_nd
-from ..ops.tensor.selection.slicing import slice_
-from ..ops.tensor.shaping.shape_changing import reshape
+from ..ops.tensor.indexing import gather_nd
+from ..ops.tensor.shape_changing import reshape
+from ..ops.tensor.slicing import slice_
 from .history import (
     Call,
     Copying,

@@ -1,10 +1,7 @@
 """`mx.io`: iterators that give batches, from arrays in memory and from files."""
 
-from __future__ import annotations
-
-from . import io
 from .array_iter import NDArrayIter
-from .batches import DataBatch, DataDesc, DataIter
+from .batches import DataBatch, DataDesc, DataIter, PrefetchingIter, ResizeIter
 from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
 from .image_iterators import (
     ImageDetRecordIter,
@@ -14,7 +11,6 @@ from .image_iterators import (
     ImageRecordUInt8Iter,
     ImageRecordUInt8Iter_v1,
 )
-from .wrapping_iters import PrefetchingIter, ResizeIter
 
 __all__ = [
     "CSVIter",
@@ -34,3 +30,5 @@ __all__ = [
     "PrefetchingIter",
     "ResizeIter",
 ]
+
+from . import io  # isort: skip (it shows what this module does)

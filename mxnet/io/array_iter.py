@@ -15,8 +15,6 @@ from ..ndarray import NDArray, array
 from ..random import host_order
 from .batches import DataBatch, DataDesc, DataIter
 
-__all__ = ["NDArrayIter"]
-
 Named = list[tuple[str, NDArray]]
 LastBatch = Literal["pad", "discard", "roll_over"]
 
@@ -97,14 +95,14 @@ class NDArrayIter(DataIter):
     @property
     def provide_data(self) -> list[DataDesc]:
         """Name, shape, type and layout of each data array of a batch."""
-        return self._described(self.data)
+        return self._describe(self.data)
 
     @property
     def provide_label(self) -> list[DataDesc]:
         """Name, shape, type and layout of each label array of a batch."""
-        return self._described(self.label)
+        return self._describe(self.label)
 
-    def _described(self, arrays: Named) -> list[DataDesc]:
+    def _describe(self, arrays: Named) -> list[DataDesc]:
         descs = []
         for name, x in arrays:
             shape, axis = list(x.shape), self._axis(x)
@@ -159,10 +157,10 @@ class NDArrayIter(DataIter):
     def _rest(self, x: NDArray) -> Tensor:
         return plain(x).narrow(self._axis(x), self.cursor, self.num_data - self.cursor).clone()
 
-    def _joined(self, x: NDArray, before: Tensor, count: int) -> NDArray:
+    def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
         """Return samples followed by `count` from the beginning."""
         axis = self._axis(x)
-        return _wrapped(x, torch.cat((before, _first(plain(x), axis, count)), axis))
+        return _wrap_like(x, torch.cat((before, _first(plain(x), axis, count)), axis))
 
     def _forget(self) -> None:
         self.cursor = -self.batch_size
@@ -171,9 +169,9 @@ class NDArrayIter(DataIter):
     def _shuffle(self) -> None:
         self.idx = self.idx[host_order(self.num_data)]
         self._rows = self._rows[self.idx]  # MXNet, too, shuffles what is shuffled by all of `idx`
-        places = torch.from_numpy(self.idx)
-        self.data = [(name, _reordered(x, self._axis(x), places)) for name, x in self.data]
-        self.label = [(name, _reordered(x, self._axis(x), places)) for name, x in self.label]
+        positions = torch.from_numpy(self.idx)
+        self.data = [(name, _reorder(x, self._axis(x), positions)) for name, x in self.data]
+        self.label = [(name, _reorder(x, self._axis(x), positions)) for name, x in self.label]
 
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
@@ -213,9 +211,9 @@ class NDArrayIter(DataIter):
         end = self.cursor + self.batch_size
         if self.cursor < 0:
             kept = zip(arrays, before or (), strict=True)
-            return [self._joined(x, old, end) for (_, x), old in kept]
+            return [self._join_first(x, old, end) for (_, x), old in kept]
         if end > self.num_data and self.last_batch_handle == "pad":
-            return [self._joined(x, self._rest(x), end - self.num_data) for _, x in arrays]
+            return [self._join_first(x, self._rest(x), end - self.num_data) for _, x in arrays]
         end = min(end, self.num_data)
         return [_part(x, self._axis(x), self.cursor, end) for _, x in arrays]
 
@@ -259,11 +257,11 @@ def _first(samples: Tensor, axis: int, count: int) -> Tensor:
     """Return the first samples, starting over if there are fewer."""
     if count <= samples.shape[axis]:
         return samples.narrow(axis, 0, count)
-    places = torch.arange(count, device=samples.device) % samples.shape[axis]
-    return samples.index_select(axis, places)
+    positions = torch.arange(count, device=samples.device) % samples.shape[axis]
+    return samples.index_select(axis, positions)
 
 
-def _wrapped(like: NDArray, samples: Tensor) -> NDArray:
+def _wrap_like(like: NDArray, samples: Tensor) -> NDArray:
     return wrap_plain(type(like), samples, like._ctx)
 
 
@@ -271,17 +269,17 @@ def _part(x: NDArray, axis: int, begin: int, end: int) -> NDArray:
     """Return a copy of some samples; of a csr array a dense one, as MXNet does."""
     if x.stype != "default":
         return x[begin:end].tostype("default")
-    return _wrapped(x, plain(x).narrow(axis, begin, end - begin).clone())
+    return _wrap_like(x, plain(x).narrow(axis, begin, end - begin).clone())
 
 
 def _beginning(x: NDArray, axis: int, count: int) -> NDArray:
     return x[:count] if _is_csr(x) else _part(x, axis, 0, count)
 
 
-def _reordered(x: NDArray, axis: int, places: Tensor) -> NDArray:
+def _reorder(x: Any, axis: int, places: Tensor) -> NDArray:
     if not _is_csr(x):
         tensor = plain(x)
-        return _wrapped(x, tensor.index_select(axis, places.to(tensor.device)))
+        return _wrap_like(x, tensor.index_select(axis, places.to(tensor.device)))
     from ..ndarray.sparse import csr_matrix
 
     pointers = plain(x.indptr).long().cpu()

@@ -1,4 +1,4 @@
-"""Iterators over files: CSV, LibSVM and MNIST.
+"""Iterators over files that are read as they are needed: CSV, LibSVM and MNIST.
 
 They are functions that return an `MXDataIter`. Arguments are keywords, and may be text, as in
 configuration files.
@@ -12,23 +12,184 @@ import logging
 import math
 import typing
 import warnings
-from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
 
 from ..dtypes import to_name, to_numpy
-from ..error import MXNetError, ShapeError
-from ..formats.records import csv_file, libsvm_file
-from ..formats.records.idx_file import read_idx
+from ..error import FormatError, MXNetError, ShapeError
+from ..formats import sample_files
+from ..formats.sample_files import read_idx
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray, array, sparse
 from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type
 from .batches import DataBatch, DataDesc, DataIter
-from .row_batches import Batch, RowBatches, RowStream, only_part
 
-__all__ = ["CSVIter", "LibSVMIter", "MNISTIter", "MXDataIter"]
+Rows = Any  # what can be cut, [a:b], and has a length: a NumPy array or SparseRows
+Read = Callable[[], Iterator[Rows]]
+Join = Callable[[list[Rows]], Rows]
+
+
+class Batch(NamedTuple):
+    """One batch of a file."""
+
+    data: NDArray
+    label: NDArray
+    pad: int
+    index: np.ndarray  # pyright: ignore[reportIncompatibleMethodOverride]  # tuple's method is not needed
+
+
+class RowStream:
+    """The rows of a file, taken some at a time."""
+
+    def __init__(self, read: Read, join: Join = np.concatenate) -> None:
+        self.read = read
+        self.join = join
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Go back to the first row."""
+        self.blocks = self.read()
+        self.block: Rows = ()
+        self.at = 0  # in the block
+        self.row = 0  # in the file
+
+    def take(self, count: int) -> Rows | None:
+        """Return the next rows, at most `count`; None if there are no more."""
+        parts = []
+        while count:
+            if self.at == len(self.block):
+                self.block = next(self.blocks, None)
+                self.at = 0
+                if self.block is None:
+                    self.block = ()
+                    break
+            part = self.block[self.at : self.at + count]
+            parts.append(part)
+            self.at += len(part)
+            self.row += len(part)
+            count -= len(part)
+        return self.join(parts) if parts else None
+
+
+def only_part(read: Read, num_parts: int, part_index: int) -> Read:
+    """Return a reader of one of `num_parts` nearly equal parts of the rows."""
+    if not 0 <= part_index < num_parts:
+        raise ValueError(f"part_index must be from 0 to {num_parts - 1}, got {part_index}")
+    if num_parts == 1:
+        return read
+    count = sum(map(len, read()))
+    begin, end = (count * i // num_parts for i in (part_index, part_index + 1))
+
+    def read_part() -> Iterator[Rows]:
+        at = 0
+        for block in read():
+            part = block[max(0, begin - at) : max(0, end - at)]
+            at += len(block)
+            if len(part):
+                yield part
+            if at >= end:
+                return
+
+    return read_part
+
+
+class RowBatches:
+    """Batches of the rows of a data file and, if there is one, a label file.
+
+    With `round_batch` the last batch is filled with rows from the beginning, and the next epoch
+    begins after these; without, it is filled with rows of the batch before.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        streams: list[RowStream],
+        make: Callable[..., tuple[NDArray, NDArray]],
+        batch_size: int,
+        round_batch: bool = True,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"{name}: batch_size must be at least 1, got {batch_size}")
+        self.name = name
+        self.streams = streams
+        self.make = make
+        self.batch_size = batch_size
+        self.round_batch = round_batch
+        self.ended = self.overflown = False
+        self.before: list[Rows] | None = None
+
+    def reset(self) -> None:
+        """Begin a new epoch."""
+        if not self.overflown:
+            for stream in self.streams:
+                stream.rewind()
+        self.ended = self.overflown = False
+
+    def next_batch(self) -> Batch | None:
+        """Return the next batch, or None at the end of the epoch."""
+        if self.ended:
+            return None
+        first = self.streams[0].row
+        rows = self._take(self.batch_size)
+        if rows is None:
+            rows = []
+        count = len(rows[0]) if rows else 0
+        index = np.arange(first, first + count, dtype=np.uint64)
+        pad = self.batch_size - count
+        if pad:
+            self.ended = True
+            if not count:
+                return None
+            rows, index = self._fill_batch(rows, index, pad)
+        self.before, self.index_before = rows, index
+        return Batch(*self.make(*rows), pad, index)
+
+    def _take(self, count: int) -> list[Rows] | None:
+        rows = [stream.take(count) for stream in self.streams]
+        if rows[0] is None:
+            return None
+        for other in rows[1:]:
+            if other is None or len(other) < len(rows[0]):
+                raise FormatError(
+                    f"{self.name}: the label file has {self.streams[1].row} rows, and the data "
+                    "file has more."
+                )
+        return rows
+
+    def _fill_batch(
+        self, rows: list[Rows], index: np.ndarray, pad: int
+    ) -> tuple[list[Rows], np.ndarray]:
+        if self.round_batch:
+            for stream in self.streams:
+                stream.rewind()
+            more = self._take(pad)
+            if more is None or len(more[0]) < pad:
+                raise MXNetError(
+                    f"{self.name}: number of input must be bigger than batch size; there are "
+                    f"{self.streams[0].row} rows for batches of {self.batch_size}."
+                )
+            self.overflown = True
+            numbers = np.arange(pad, dtype=np.uint64)
+        else:
+            count = len(index)
+            if self.before is None:  # the only batch: its own first row fills it
+                more = [
+                    stream.join([part[:1]] * pad)
+                    for stream, part in zip(self.streams, rows, strict=True)
+                ]
+                numbers = np.repeat(index[:1], pad)
+            else:
+                more = [part[count:] for part in self.before]
+                numbers = self.index_before[count:]
+        joined = [
+            stream.join([part, filler])
+            for stream, part, filler in zip(self.streams, rows, more, strict=True)
+        ]
+        return joined, np.concatenate((index, numbers))
+
 
 Device = Literal["cpu", "gpu"]
 
@@ -71,7 +232,7 @@ class MXDataIter(DataIter):
     ) -> None:
         super().__init__(handle.batch_size)
         self.handle = handle
-        self._current: Batch | None = None
+        self._current: Any = None  # a Batch, from the end of `__init__` on
         self._waits = False  # the first batch has been read, and not been given yet
         self._debug_skip_load = False
         if not self._load():
@@ -212,7 +373,7 @@ def CSVIter(
     kind = _element_type("CSVIter", dtype, torch.float32, torch.int32, torch.int64)
 
     def rows(path: str, shape: Shape) -> RowStream:
-        return RowStream(lambda: csv_file.read_rows(path, math.prod(shape), kind))
+        return RowStream(lambda: sample_files.read_csv(path, math.prod(shape), kind))
 
     streams = [rows(data_csv, data_shape)]
     if label_csv != "NULL":
@@ -290,14 +451,14 @@ def LibSVMIter(
         )
 
     def rows(path: str, width: int) -> RowStream:
-        read = only_part(lambda: libsvm_file.read_rows(path, width), num_parts, part_index)
-        return RowStream(read, libsvm_file.SparseRows.join)
+        read = only_part(lambda: sample_files.read_libsvm(path, width), num_parts, part_index)
+        return RowStream(read, sample_files.SparseRows.join)
 
     streams = [rows(data_libsvm, data_shape[0])]
     if label_libsvm != "NULL":
         streams.append(rows(label_libsvm, label_shape[0]))
 
-    def make(data: libsvm_file.SparseRows, label: Any = None) -> tuple[NDArray, NDArray]:
+    def make(data: sample_files.SparseRows, label: Any = None) -> tuple[NDArray, NDArray]:
         if label is None:
             return _csr(data, data_shape[0]), array(data.labels)
         return _csr(data, data_shape[0]), _csr(label, label_shape[0])
@@ -305,7 +466,7 @@ def LibSVMIter(
     return RowBatches(f"LibSVMIter({data_libsvm!r})", streams, make, batch_size)
 
 
-def _csr(rows: libsvm_file.SparseRows, width: int) -> NDArray:
+def _csr(rows: sample_files.SparseRows, width: int) -> NDArray:
     parts = rows.values, rows.indices, rows.indptr
     return sparse.csr_matrix(parts, shape=(len(rows), width), dtype=np.float32)
 

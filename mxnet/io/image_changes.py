@@ -1,13 +1,12 @@
-"""What `ImageRecordIter` does to an image before it goes into the batch: MXNet's ``aug_default``.
+"""What the image record iterators do to an image before it goes into the batch.
 
-Pixels are uint8 (height, width, channels), red first. Each image has a generator of its own, so
-results do not depend on the number of threads.
+MXNet's ``aug_default`` for images alone, and its ``det_aug_default`` for images with boxes.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -61,9 +60,9 @@ class Changes(NamedTuple):
             pixels = self._bent(pixels, chance)
         if self.pad > 0:
             pixels = bordered(pixels, self.pad, self.pad, self.pad, self.pad, self.fill_value)
-        pixels = self._cropped(pixels, chance)
+        pixels = self._crop(pixels, chance)
         if self._colors:
-            pixels = self._colored(pixels, chance)
+            pixels = self._change_colors(pixels, chance)
         return pixels
 
     # -- rotation, shear and scale ---------------------------------------------------------------
@@ -96,7 +95,7 @@ class Changes(NamedTuple):
         a, b = math.cos(angle), math.sin(angle)
         height, width = pixels.shape[:2]
         new_width, new_height = (
-            max(self.min_img_size, min(self.max_img_size, _scaled(edge, scale)))
+            max(self.min_img_size, min(self.max_img_size, _scale_edge(edge, scale)))
             for edge in (width, height)
         )
         matrix = np.array(
@@ -109,7 +108,7 @@ class Changes(NamedTuple):
         matrix[:, 2] = (np.array([new_width, new_height]) - matrix[:, :2] @ [width, height]) / 2
         size = max(1, int(new_width)), max(1, int(new_height))
         method = interpolation(self.inter_method, pixels, *size, chance)
-        made = opencv().warpAffine(
+        output = opencv().warpAffine(
             pixels,
             matrix,
             size,
@@ -117,7 +116,7 @@ class Changes(NamedTuple):
             borderMode=opencv().BORDER_CONSTANT,
             borderValue=[self.fill_value] * 4,
         )
-        return made[:, :, None] if made.ndim == 2 else made
+        return output[:, :, None] if output.ndim == 2 else output
 
     def _scale(self, chance: np.random.Generator) -> float:
         return chance.uniform(self.min_random_scale, self.max_random_scale)
@@ -129,7 +128,7 @@ class Changes(NamedTuple):
 
     # -- crops -----------------------------------------------------------------------------------
 
-    def _cropped(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _crop(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         _, height, width = self.data_shape
         if self.random_resized_crop:
             crop = self._random_area(pixels, chance)
@@ -140,7 +139,7 @@ class Changes(NamedTuple):
         pixels = self._large_enough(pixels, chance)
         if pixels.shape[:2] == (height, width):
             return pixels
-        return self._placed(pixels, height, width, chance)
+        return self._crop_at(pixels, height, width, chance)
 
     def _large_enough(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         """Enlarge an image that is lower or narrower than the crop."""
@@ -153,7 +152,7 @@ class Changes(NamedTuple):
             pixels = resized(pixels, width, new_height, self.inter_method, chance)
         return pixels
 
-    def _placed(
+    def _crop_at(
         self, pixels: np.ndarray, height: int, width: int, chance: np.random.Generator
     ) -> np.ndarray:
         """Cut a rectangle out of the middle, or of any place."""
@@ -172,7 +171,7 @@ class Changes(NamedTuple):
                 f"{pixels.shape[1]} x {pixels.shape[0]}."
             )
         size = int(chance.integers(smallest, largest, endpoint=True))
-        crop = self._placed(pixels, size, size, chance)
+        crop = self._crop_at(pixels, size, size, chance)
         return resized(crop, self.data_shape[2], self.data_shape[1], self.inter_method, chance)
 
     def _random_area(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray | None:
@@ -206,42 +205,42 @@ class Changes(NamedTuple):
             )
         )
 
-    def _colored(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _change_colors(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         if pixels.shape[2] != 3:
             raise MXNetError("Colors can be changed in images of 3 channels only.")
         steps = [
             step
             for step, amount in (
-                (self._brightened, self.brightness),
-                (self._contrasted, self.contrast),
-                (self._saturated, self.saturation),
+                (self._brighten, self.brightness),
+                (self._change_contrast, self.contrast),
+                (self._saturate, self.saturation),
             )
             if amount
         ]
         for number in chance.permutation(len(steps)):
             pixels = steps[number](pixels, chance)
         if self.random_h or self.random_s or self.random_l:
-            pixels = self._turned_hue(pixels, chance)
+            pixels = self._turn_hue(pixels, chance)
         if self.pca_noise > 0:
             shift = PCA @ chance.normal(0, self.pca_noise, 3)
             pixels = _bytes(pixels + shift.astype(np.float32))
         return pixels
 
-    def _brightened(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _brighten(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.brightness, self.brightness)
         return opencv().convertScaleAbs(pixels, alpha=factor)
 
-    def _contrasted(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _change_contrast(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.contrast, self.contrast)
         gray = float((pixels @ GRAY).mean())
         return _bytes(pixels * np.float32(factor) + np.float32((1 - factor) * gray))
 
-    def _saturated(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _saturate(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         factor = 1 + chance.uniform(-self.saturation, self.saturation)
         gray = (pixels @ GRAY)[:, :, None]
         return _bytes(pixels * np.float32(factor) + gray * np.float32(1 - factor))
 
-    def _turned_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+    def _turn_hue(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
         cv2 = opencv()
         limits = (self.random_h, self.random_l, self.random_s)  # OpenCV's order
         shift = [int(chance.integers(-limit, limit)) if limit else 0 for limit in limits]
@@ -250,7 +249,7 @@ class Changes(NamedTuple):
         return cv2.cvtColor(hls, cv2.COLOR_HLS2RGB)
 
 
-def _scaled(edge: int, scale: float) -> float:
+def _scale_edge(edge: int, scale: float) -> float:
     """Return an edge times a scale in float32: 100 * 0.29 is 29 in it, and is cut to 29."""
     return float(np.float32(scale) * np.float32(edge))
 
@@ -285,8 +284,8 @@ def resized(
 ) -> np.ndarray:
     """Return the image in another size, with its channel axis."""
     method = interpolation(method, pixels, width, height, chance)
-    made = opencv().resize(pixels, (width, height), interpolation=method)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = opencv().resize(pixels, (width, height), interpolation=method)
+    return output[:, :, None] if output.ndim == 2 else output
 
 
 def resized_short(
@@ -305,5 +304,213 @@ def bordered(
     """Return the image with a border of one color."""
     cv2 = opencv()
     kind = cv2.BORDER_CONSTANT
-    made = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)
-    return made[:, :, None] if made.ndim == 2 else made
+    output = cv2.copyMakeBorder(pixels, top, bottom, left, right, kind, value=[value] * 4)
+    return output[:, :, None] if output.ndim == 2 else output
+
+
+Range = tuple[float, ...]
+
+
+class DetectionChanges(NamedTuple):
+    """The parameters of the changes; `ImageDetRecordIter` documents them."""
+
+    data_shape: tuple[int, int, int]
+    resize: int = -1
+    rand_crop_prob: float = 0.0
+    min_crop_scales: Range = (0.0,)
+    max_crop_scales: Range = (1.0,)
+    min_crop_aspect_ratios: Range = (1.0,)
+    max_crop_aspect_ratios: Range = (1.0,)
+    min_crop_overlaps: Range = (0.0,)
+    max_crop_overlaps: Range = (1.0,)
+    min_crop_sample_coverages: Range = (0.0,)
+    max_crop_sample_coverages: Range = (1.0,)
+    min_crop_object_coverages: Range = (0.0,)
+    max_crop_object_coverages: Range = (1.0,)
+    num_crop_sampler: int = 1
+    crop_emit_mode: Literal["center", "overlap"] = "center"
+    emit_overlap_thresh: float = 0.3
+    max_crop_trials: tuple[int, ...] = (25,)
+    rand_pad_prob: float = 0.0
+    max_pad_scale: float = 1.0
+    max_random_hue: int = 0
+    random_hue_prob: float = 0.0
+    max_random_saturation: int = 0
+    random_saturation_prob: float = 0.0
+    max_random_illumination: int = 0
+    random_illumination_prob: float = 0.0
+    max_random_contrast: float = 0.0
+    random_contrast_prob: float = 0.0
+    rand_mirror_prob: float = 0.0
+    fill_value: int = 127
+    inter_method: int = 1
+    resize_mode: Literal["force", "shrink", "fit"] = "force"
+
+    def applied(
+        self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the changed image, not larger than ``data_shape``, and its boxes."""
+        if self.resize > 0:
+            pixels = resized_short(pixels, self.resize, self.inter_method, chance)
+        pixels = self._change_colors(pixels, chance)
+        if chance.random() < self.rand_mirror_prob:
+            pixels, boxes = pixels[:, ::-1], boxes.copy()
+            boxes[:, 1], boxes[:, 3] = 1 - boxes[:, 3], 1 - boxes[:, 1]
+        if self.max_pad_scale > 1 and chance.random() < self.rand_pad_prob:
+            pixels, boxes = self._pad(pixels, boxes, chance)
+        if chance.random() < self.rand_crop_prob:
+            pixels, boxes = self._crop(pixels, boxes, chance)
+        return self._fit(pixels, chance), boxes
+
+    # -- colors ---------------------------------------------------------------------------------
+
+    def _change_colors(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+        limits = (
+            (self.max_random_hue, self.random_hue_prob),
+            (self.max_random_illumination, self.random_illumination_prob),
+            (self.max_random_saturation, self.random_saturation_prob),
+        )  # in OpenCV's order: hue, lightness, saturation
+        shift = [
+            int(chance.integers(-limit, limit, endpoint=True))
+            if limit and chance.random() < probability
+            else 0
+            for limit, probability in limits
+        ]
+        if any(shift):
+            cv2 = opencv()
+            hls = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2HLS).astype(np.int16)
+            hls = np.clip(hls + np.array(shift, np.int16), 0, (180, 255, 255)).astype(np.uint8)
+            pixels = cv2.cvtColor(hls, cv2.COLOR_HLS2RGB)
+        if self.max_random_contrast and chance.random() < self.random_contrast_prob:
+            factor = 1 + chance.uniform(-self.max_random_contrast, self.max_random_contrast)
+            pixels = opencv().convertScaleAbs(np.ascontiguousarray(pixels), alpha=factor)
+        return pixels
+
+    # -- ground around the image ---------------------------------------------------------------
+
+    def _pad(
+        self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        scale = chance.uniform(1, self.max_pad_scale)
+        height, width = pixels.shape[:2]
+        right, down = int(width * (scale - 1)), int(height * (scale - 1))
+        left = int(chance.integers(0, right, endpoint=True))
+        top = int(chance.integers(0, down, endpoint=True))
+        pixels = np.ascontiguousarray(pixels)
+        pixels = bordered(pixels, top, down - top, left, right - left, self.fill_value)
+        moved = boxes.copy()
+        moved[:, (1, 3)] = (boxes[:, (1, 3)] * width + left) / (width + right)
+        moved[:, (2, 4)] = (boxes[:, (2, 4)] * height + top) / (height + down)
+        return pixels, moved
+
+    # -- crops -----------------------------------------------------------------------------------
+
+    def _crop(
+        self, pixels: np.ndarray, boxes: np.ndarray, chance: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        height, width = pixels.shape[:2]
+        for sampler in chance.permutation(self.num_crop_sampler):
+            for _ in range(self._of(self.max_crop_trials, sampler)):
+                crop = self._proposal(sampler, width / height, chance)
+                if not self._acceptable(crop, boxes, sampler):
+                    continue
+                kept = self._kept(crop, boxes)
+                if len(kept):
+                    return _cut_rectangle(pixels, crop), kept
+        return pixels, boxes
+
+    def _of(self, values: tuple, sampler: int) -> Any:
+        """Return a sampler's own value, or the only one that was given."""
+        if len(values) not in (1, self.num_crop_sampler):
+            raise MXNetError(
+                f"{values} should have one value, or one for each of num_crop_sampler "
+                f"{self.num_crop_sampler}."
+            )
+        return values[sampler if len(values) > 1 else 0]
+
+    def _proposal(
+        self, sampler: int, aspect: float, chance: np.random.Generator
+    ) -> tuple[float, float, float, float]:
+        """Draw (left, top, right, bottom) as parts of the image."""
+        scale = chance.uniform(
+            self._of(self.min_crop_scales, sampler), self._of(self.max_crop_scales, sampler)
+        )
+        scale = max(scale, 1e-3)
+        low = max(self._of(self.min_crop_aspect_ratios, sampler) / aspect, scale * scale)
+        high = min(self._of(self.max_crop_aspect_ratios, sampler) / aspect, 1 / scale / scale)
+        ratio = math.sqrt(chance.uniform(min(low, high), max(low, high)))
+        width, height = min(1.0, scale * ratio), min(1.0, scale / ratio)
+        left, top = chance.uniform(0, 1 - width), chance.uniform(0, 1 - height)
+        return left, top, left + width, top + height
+
+    def _acceptable(self, crop: tuple, boxes: np.ndarray, sampler: int) -> bool:
+        """Whether some object and the crop cover each other as much as is asked for."""
+        common, area = _common(crop, boxes), (crop[2] - crop[0]) * (crop[3] - crop[1])
+        sizes = _sizes(boxes)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            measures = (
+                (common / (sizes + area - common), self.min_crop_overlaps, self.max_crop_overlaps),
+                (
+                    common / area,
+                    self.min_crop_sample_coverages,
+                    self.max_crop_sample_coverages,
+                ),
+                (
+                    common / sizes,
+                    self.min_crop_object_coverages,
+                    self.max_crop_object_coverages,
+                ),
+            )
+            good = np.ones(len(boxes), bool)
+            for result, least, most in measures:
+                good &= (result >= self._of(least, sampler)) & (result <= self._of(most, sampler))
+        return bool(good.any())
+
+    def _kept(self, crop: tuple, boxes: np.ndarray) -> np.ndarray:
+        """Return the boxes that stay, in parts of the crop."""
+        left, top, right, bottom = crop
+        if self.crop_emit_mode == "center":
+            x, y = (boxes[:, 1] + boxes[:, 3]) / 2, (boxes[:, 2] + boxes[:, 4]) / 2
+            stays = (x >= left) & (x <= right) & (y >= top) & (y <= bottom)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                stays = _common(crop, boxes) / _sizes(boxes) >= self.emit_overlap_thresh
+        kept = boxes[stays].copy()
+        kept[:, (1, 3)] = np.clip((kept[:, (1, 3)] - left) / (right - left), 0, 1)
+        kept[:, (2, 4)] = np.clip((kept[:, (2, 4)] - top) / (bottom - top), 0, 1)
+        return kept
+
+    # -- the size of the batch -------------------------------------------------------------------
+
+    def _fit(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
+        _, height, width = self.data_shape
+        pixels = np.ascontiguousarray(pixels)
+        old_height, old_width = pixels.shape[:2]
+        if self.resize_mode == "shrink" and old_height <= height and old_width <= width:
+            return pixels
+        if self.resize_mode != "force":  # the edge that is too long decides
+            if old_height * width > old_width * height:
+                width = old_width * height // old_height
+            else:
+                height = old_height * width // old_width
+        if pixels.shape[:2] == (height, width):
+            return pixels
+        return resized(pixels, max(1, width), max(1, height), self.inter_method, chance)
+
+
+def _sizes(boxes: np.ndarray) -> np.ndarray:
+    return np.maximum(0, boxes[:, 3] - boxes[:, 1]) * np.maximum(0, boxes[:, 4] - boxes[:, 2])
+
+
+def _common(crop: tuple, boxes: np.ndarray) -> np.ndarray:
+    left, top, right, bottom = crop
+    across = np.minimum(right, boxes[:, 3]) - np.maximum(left, boxes[:, 1])
+    down = np.minimum(bottom, boxes[:, 4]) - np.maximum(top, boxes[:, 2])
+    return np.maximum(0, across) * np.maximum(0, down)
+
+
+def _cut_rectangle(pixels: np.ndarray, crop: tuple) -> np.ndarray:
+    height, width = pixels.shape[:2]
+    left, right = int(crop[0] * width), max(int(crop[0] * width) + 1, int(crop[2] * width))
+    top, bottom = int(crop[1] * height), max(int(crop[1] * height) + 1, int(crop[3] * height))
+    return pixels[top:bottom, left:right]

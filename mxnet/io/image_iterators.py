@@ -13,25 +13,22 @@ import torch
 
 from ..dtypes import to_name
 from ..error import MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import params_file
-from ..formats.records.record_index import read_list
+from ..formats import params_file
+from ..formats.files import local_path
+from ..formats.recordio_file import read_list
 from ..ops.attributes import Count, DType, Floats, Shape
 from ..random import host_rng
-from .detection_changes import DetectionChanges
 from .file_iters import Device, file_iter
-from .image_batches import PictureBatches, Places, RecordFiles
-from .image_changes import Changes
-from .image_filling import CHANNELS_TO_FLAG, DetectionFill, Normalization, PictureFill
-
-__all__ = [
-    "ImageDetRecordIter",
-    "ImageRecordInt8Iter",
-    "ImageRecordIter",
-    "ImageRecordIter_v1",
-    "ImageRecordUInt8Iter",
-    "ImageRecordUInt8Iter_v1",
-]
+from .image_batches import (
+    CHANNELS_TO_FLAG,
+    DetectionFill,
+    ImageBatches,
+    ImageFiller,
+    Normalization,
+    Places,
+    RecordFiles,
+)
+from .image_changes import Changes, DetectionChanges
 
 logger = logging.getLogger("mxnet.io")
 PIXEL_TYPES = {torch.float32: np.float32, torch.uint8: np.uint8, torch.int8: np.int8}
@@ -100,7 +97,7 @@ def _image_record(
     scale: float = 1.0,
     max_random_contrast: float = 0.0,
     max_random_illumination: float = 0.0,
-) -> PictureBatches:
+) -> ImageBatches:
     """Iterate over the images of a record file: ``(batch, channels, height, width)``.
 
     Parameters
@@ -175,9 +172,9 @@ def _image_record(
     `shuffle_chunk_size`, `shuffle_chunk_seed`, `device_id` and `ctx` change nothing: all records
     are shuffled, and batches are made on the CPU.
 
-    >>> picture = np.zeros((8, 8, 3), "uint8")
+    >>> image = np.zeros((8, 8, 3), "uint8")
     >>> with mx.recordio.MXRecordIO("a.rec", "w") as file:
-    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, 1.0, 0, 0), picture))
+    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, 1.0, 0, 0), image))
     >>> batch = next(mx.io.ImageRecordIter(path_imgrec="a.rec", data_shape=(3, 8, 8), batch_size=1))
     >>> batch.data[0].shape, batch.label[0].asnumpy()
     ((1, 3, 8, 8), array([1.], dtype=float32))
@@ -190,8 +187,8 @@ def _image_record(
     means, deviations = _colors(given, data_shape[0])
     labels = _labels(path_imglist)
 
-    def batches(normalization: Normalization, **other: Any) -> PictureBatches:
-        fill = PictureFill(files, changes, normalization, labels, mirror, rand_mirror)
+    def batches(normalization: Normalization, **other: Any) -> ImageBatches:
+        fill = ImageFiller(files, changes, normalization, labels, mirror, rand_mirror)
         settings = {
             "batch_size": batch_size,
             "data": (data_shape, np.dtype(pixel_type)),
@@ -201,8 +198,8 @@ def _image_record(
             "round_batch": round_batch,
             "seed": _seed(seed_aug),
         }
-        places = Places(files.part(part_index, num_parts), shuffle, seed)
-        return PictureBatches(places, fill, **{**settings, **other})
+        positions = Places(files.part(part_index, num_parts), shuffle, seed)
+        return ImageBatches(positions, fill, **{**settings, **other})
 
     if mean_img:
         plain = Normalization(np.zeros(data_shape[0], np.float32), np.ones(data_shape[0]))
@@ -278,7 +275,7 @@ def _image_detection_record(
     std_b: float = 0.0,
     std_a: float = 0.0,
     scale: float = 1.0,
-) -> PictureBatches:
+) -> ImageBatches:
     """Iterate over images with boxes: each label says the size of its image, then the boxes.
 
     A label is: channels, height and width of the image in the batch, number of values that
@@ -403,9 +400,9 @@ def _image_detection_record(
     Other parameters are as in `ImageRecordIter`.
 
     >>> label = [2, 5, 0, 0.1, 0.1, 0.9, 0.9]  # header and object lengths, then class and corners
-    >>> picture = np.zeros((8, 8, 3), "uint8")
+    >>> image = np.zeros((8, 8, 3), "uint8")
     >>> with mx.recordio.MXRecordIO("a.rec", "w") as file:
-    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, label, 0, 0), picture))
+    ...     file.write(mx.recordio.pack_img(mx.recordio.IRHeader(0, label, 0, 0), image))
     >>> found = mx.io.ImageDetRecordIter(path_imgrec="a.rec", data_shape=(3, 8, 8), batch_size=1)
     >>> next(found).label[0].shape
     (1, 11)
@@ -429,7 +426,7 @@ def _image_detection_record(
     width = DetectionFill.FIRST + max(widest, label_pad_width)
     if verbose:
         logger.info("%s: %s, label width %d", title, path_imgrec, width)
-    return PictureBatches(
+    return ImageBatches(
         Places(files.part(part_index, num_parts), shuffle, seed),
         fill,
         batch_size=batch_size,
@@ -483,7 +480,7 @@ def _seed(given: int | None) -> int:
     return int(host_rng().integers(2**32)) if given is None else given % 2**64
 
 
-def _mean_image(place: str, shape: Shape, batches: Callable[[], PictureBatches]) -> np.ndarray:
+def _mean_image(place: str, shape: Shape, batches: Callable[[], ImageBatches]) -> np.ndarray:
     """Return the mean image from its file, which is made first if it is not there."""
     path = local_path(place)
     if path.exists():
@@ -501,37 +498,37 @@ def _mean_image(place: str, shape: Shape, batches: Callable[[], PictureBatches])
 
 
 def _read_mean(path: Path, shape: Shape) -> np.ndarray:
-    found = params_file.read(path)
-    mean = found.get("mean_img") if isinstance(found, dict) else None
+    result = params_file.read(path)
+    mean = result.get("mean_img") if isinstance(result, dict) else None
     if not isinstance(mean, torch.Tensor) or tuple(mean.shape) != tuple(shape):
         size = None if mean is None else tuple(getattr(mean, "shape", ()))
         raise MXNetError(f"{path} should hold 'mean_img' of shape {tuple(shape)}, found {size}.")
     return mean.to(torch.float32).numpy()
 
 
-def _named(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
+def _name_iterator(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
     """Return the iterator under a public name, with some parameters decided."""
 
     @functools.wraps(make)
-    def source(**given: Any) -> PictureBatches:
+    def source(**given: Any) -> ImageBatches:
         return make(**{**given, **fixed})
 
     source.__name__ = source.__qualname__ = name
     if first:
-        source.__doc__ = f"{first}\n\n{make.__doc__.partition(chr(10))[2]}"
+        source.__doc__ = f"{first}\n\n{(make.__doc__ or '').partition(chr(10))[2]}"
     return file_iter(source)
 
 
 _OLD = "Iterate over the images of a record file; an old name of `ImageRecordIter`"
-ImageRecordIter = _named(_image_record, "ImageRecordIter")
-ImageRecordIter_v1 = _named(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
-ImageRecordUInt8Iter = _named(
+ImageRecordIter = _name_iterator(_image_record, "ImageRecordIter")
+ImageRecordIter_v1 = _name_iterator(_image_record, "ImageRecordIter_v1", f"{_OLD}.")
+ImageRecordUInt8Iter = _name_iterator(
     _image_record, "ImageRecordUInt8Iter", f"{_OLD} for bytes.", dtype=torch.uint8
 )
-ImageRecordUInt8Iter_v1 = _named(
+ImageRecordUInt8Iter_v1 = _name_iterator(
     _image_record, "ImageRecordUInt8Iter_v1", f"{_OLD} for bytes.", dtype=torch.uint8
 )
-ImageRecordInt8Iter = _named(
+ImageRecordInt8Iter = _name_iterator(
     _image_record, "ImageRecordInt8Iter", f"{_OLD} for signed bytes.", dtype=torch.int8
 )
-ImageDetRecordIter = _named(_image_detection_record, "ImageDetRecordIter")
+ImageDetRecordIter = _name_iterator(_image_detection_record, "ImageDetRecordIter")

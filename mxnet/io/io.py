@@ -6,18 +6,11 @@ from typing import Any
 
 from ..ndarray import NDArray, array
 from ..ndarray.sparse import CSRNDArray
-from .array_iter import NDArrayIter, named_arrays
-from .batches import DataBatch, DataDesc, DataIter
-from .file_iters import CSVIter, LibSVMIter, MNISTIter, MXDataIter
-from .image_iterators import (
-    ImageDetRecordIter,
-    ImageRecordInt8Iter,
-    ImageRecordIter,
-    ImageRecordIter_v1,
-    ImageRecordUInt8Iter,
-    ImageRecordUInt8Iter_v1,
-)
-from .wrapping_iters import PrefetchingIter, ResizeIter
+from . import *  # noqa: F403 (the iterators)
+from . import __all__ as _iterators
+from .array_iter import named_arrays
+
+__all__ = ["CSRNDArray", "NDArray", "array", *_iterators]
 
 
 def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[str, NDArray]]:
@@ -25,26 +18,3 @@ def _init_data(data: Any, allow_empty: bool, default_name: str) -> list[tuple[st
     if data is None and allow_empty:
         return []
     return named_arrays(data, default_name)
-
-
-__all__ = [
-    "CSRNDArray",
-    "CSVIter",
-    "DataBatch",
-    "DataDesc",
-    "DataIter",
-    "ImageDetRecordIter",
-    "ImageRecordInt8Iter",
-    "ImageRecordIter",
-    "ImageRecordIter_v1",
-    "ImageRecordUInt8Iter",
-    "ImageRecordUInt8Iter_v1",
-    "LibSVMIter",
-    "MNISTIter",
-    "MXDataIter",
-    "NDArray",
-    "NDArrayIter",
-    "PrefetchingIter",
-    "ResizeIter",
-    "array",
-]

@@ -23,7 +23,7 @@ from ..distributed.group import NOT_LAUNCHED
 from ..distributed.heartbeat import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros

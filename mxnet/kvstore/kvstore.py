@@ -17,7 +17,7 @@ from ..base import users_stacklevel
 from ..context import Context
 from ..error import InvalidType, InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from .base import Key, KVStoreBase, answer_capability

@@ -20,9 +20,9 @@ from .classification import (
     CrossEntropy,
     NegativeLogLikelihood,
     Perplexity,
+    TopKAccuracy,
 )
 from .custom import Caffe, CustomMetric, Loss, Torch, np
-from .ranking import TopKAccuracy
 from .regression import MAE, MSE, RMSE, PearsonCorrelation
 
 __all__ = [

@@ -258,7 +258,9 @@ class CompositeEvalMetric(EvalMetric):
         for metric in self.metrics:
             metric.update(labels, preds)
 
-    def update_dict(self, labels: Mapping[str, Any], preds: Mapping[str, Any]) -> None:
+    def update_dict(  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's names
+        self, labels: Mapping[str, Any], preds: Mapping[str, Any]
+    ) -> None:
         """Take a batch by name; each metric picks what it needs of what is named here."""
         if self.label_names is not None:
             labels = {name: labels[name] for name in labels if name in self.label_names}
@@ -279,11 +281,11 @@ class CompositeEvalMetric(EvalMetric):
 
     def get(self) -> tuple[list[str], list[float]]:
         """Return the names and the values since the last reset, local or not."""
-        return _unzipped(metric.get_name_value() for metric in self.metrics)
+        return _unzip(metric.get_name_value() for metric in self.metrics)
 
     def get_global(self) -> tuple[list[str], list[float]]:
         """Return the names and the values since `reset`."""
-        return _unzipped(metric.get_global_name_value() for metric in self.metrics)
+        return _unzip(metric.get_global_name_value() for metric in self.metrics)
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration from which `create` makes this metric."""
@@ -333,8 +335,8 @@ def pairs(labels: Arrays, preds: Arrays) -> Iterator[tuple[Tensor, Tensor]]:
 def as_tensor(array: Any) -> Tensor:
     """Return the tensor of an array of any library, outside any graph."""
     if isinstance(array, Handle):
-        dense = getattr(array, "stype", "default") == "default"
-        return plain(array if dense else array.tostype("default"))
+        sparse: Any = None if getattr(array, "stype", "default") == "default" else array
+        return plain(array if sparse is None else sparse.tostype("default"))
     if isinstance(array, Tensor):
         return array.detach()
     return torch.from_numpy(np.array(array))  # a copy: torch takes no read-only memory
@@ -361,8 +363,8 @@ def quotient(total: Any, count: Any) -> Any:
     """Return total / count as a Python float, NaN where nothing was counted."""
     if isinstance(count, int | float | np.generic) and count == 0:
         return math.nan
-    value = total / count
-    if isinstance(value, Handle):
+    value: Any = total / count
+    if hasattr(value, "asnumpy"):
         value = value.asnumpy()
     try:
         return float(value)
@@ -380,6 +382,6 @@ def _as_pairs(name: Any, value: Any) -> list[tuple[str, float]]:
     return list(zip(names, values, strict=True))
 
 
-def _unzipped(parts: Iterator[list[tuple[str, float]]]) -> tuple[list[str], list[float]]:
+def _unzip(parts: Iterator[list[tuple[str, float]]]) -> tuple[list[str], list[float]]:
     rows = [row for part in parts for row in part]
     return [name for name, _ in rows], [value for _, value in rows]

@@ -43,8 +43,6 @@ class Accuracy(EvalMetric):
     ----------
     axis
         Where the classes are in the predictions.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.Accuracy()
     >>> metric.update(nd.array([0, 1, 1]), nd.array([[0.3, 0.7], [0, 1], [0.4, 0.6]]))
@@ -131,8 +129,8 @@ class _BinaryMetric(EvalMetric):
         if not label.numel():
             return [0, 0, 0, 0]
         others = ((label != label.min()) & (label != label.max())).sum()
-        yes, no, found, left = label == 1, label == 0, chosen == 1, chosen == 0
-        table = (found & yes, found & no, left & no, left & yes)
+        yes, no, result, left = label == 1, label == 0, chosen == 1, chosen == 0
+        table = (result & yes, result & no, left & no, left & yes)
         *counts, others = torch.stack([*(cell.sum() for cell in table), others]).tolist()
         if others:
             raise ValueError(
@@ -153,8 +151,6 @@ class F1(_BinaryMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     average : {'macro', 'micro'}
         The mean of the batches' scores, or the score of all samples together.
 
@@ -181,8 +177,6 @@ class MCC(_BinaryMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     average
         ``'macro'`` for the mean of the batches' scores, ``'micro'`` for that of all samples.
 
@@ -213,8 +207,6 @@ class PCC(EvalMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     has_global_stats
         Whether values since the beginning are kept too.
 
@@ -330,8 +322,6 @@ class CrossEntropy(_LogLoss):
     ----------
     eps
         Small number added to probabilities, against the logarithm of 0.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.CrossEntropy()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -359,8 +349,6 @@ class NegativeLogLikelihood(_LogLoss):
     ----------
     eps
         Small number added to probabilities, against the logarithm of 0.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.NegativeLogLikelihood()
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -389,8 +377,6 @@ class Perplexity(EvalMetric):
         The label of samples that do not count, such as padding.
     axis : int
         Where the classes are in the predictions.
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.Perplexity(ignore_label=None)
     >>> metric.update(nd.array([0, 1]), nd.array([[0.5, 0.5], [0, 1]]))
@@ -446,3 +432,61 @@ def _exp(value: Any) -> float:
         return math.exp(value)
     except OverflowError:
         return math.inf
+
+
+@register
+@alias("top_k_accuracy", "top_k_acc")
+@inherits_parameters
+class TopKAccuracy(EvalMetric):
+    """The fraction of samples whose class has one of the `top_k` highest scores.
+
+    Parameters
+    ----------
+    top_k
+        How many of the highest scores count.
+
+    >>> metric = mx.metric.TopKAccuracy(top_k=2)
+    >>> metric.update(nd.array([2, 2]), nd.array([[0.1, 0.6, 0.3], [0.5, 0.4, 0.1]]))
+    >>> metric.get()
+    ('top_k_accuracy_2', 0.5)
+    """
+
+    def __init__(
+        self,
+        top_k: int = 1,
+        name: str = "top_k_accuracy",
+        output_names: Names = None,
+        label_names: Names = None,
+    ) -> None:
+        if top_k <= 1:
+            raise InvalidValue(f"Please use Accuracy if top_k is no more than 1, got {top_k}")
+        super().__init__(
+            f"{name}_{top_k}", output_names, label_names, top_k=top_k, has_global_stats=True
+        )
+        self.top_k = top_k
+
+    def update(self, labels: Arrays, preds: Arrays) -> None:
+        """Take a batch of class labels, and scores of shape (batch, classes)."""
+        for label, pred in pairs(labels, preds):
+            if pred.ndim != 2:
+                raise InvalidValue(
+                    f"{self.name} needs scores of shape (batch, classes), got predictions of "
+                    f"shape {tuple(pred.shape)}"
+                )
+            label = label.reshape(-1, 1).long()
+            check_label_shapes(label, pred)
+            self._tally((ranks(pred, label) < self.top_k).sum(), len(label))
+
+
+def ranks(pred: Tensor, label: Tensor) -> Tensor:
+    """Return how many classes come before the label's; of equal scores the last class is first.
+
+    NaN ranks first, as in a sort. A class that does not exist ranks last.
+    """
+    classes = pred.shape[1]
+    scores = as_float(pred).nan_to_num(nan=math.inf, posinf=math.inf, neginf=-math.inf)
+    own = scores.gather(1, label.clamp(0, classes - 1))
+    positions = label.new_ones(classes).cumsum(0) - 1
+    before = (scores > own) | ((scores == own) & (positions > label))
+    missing = ((label < 0) | (label >= classes)).squeeze(1)
+    return before.sum(1).masked_fill(missing, max(classes, 2**31))

@@ -8,7 +8,6 @@ from typing import Any
 import numpy
 
 from ..error import InvalidType
-from ..imperative.handle import Handle
 from ..ops.documentation import inherits_parameters
 from .base import (
     Arrays,
@@ -28,11 +27,6 @@ from .classification import Names
 class Loss(EvalMetric):
     """The mean of all elements of the outputs; labels are ignored.
 
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
-
     >>> metric = mx.metric.Loss()
     >>> metric.update(None, [nd.array([1, 2, 6])])
     >>> metric.get()
@@ -44,7 +38,7 @@ class Loss(EvalMetric):
     ) -> None:
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
-    def update(self, _: Any, preds: Arrays) -> None:
+    def update(self, _: Any, preds: Arrays) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's name
         """Take a batch of losses."""
         for pred in _listed(preds):
             losses = as_tensor(pred)
@@ -55,11 +49,6 @@ class Loss(EvalMetric):
 @inherits_parameters
 class Torch(Loss):
     """`Loss` under the name 'torch'.
-
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
 
     >>> mx.metric.Torch().name
     'torch'
@@ -75,11 +64,6 @@ class Torch(Loss):
 @inherits_parameters
 class Caffe(Loss):
     """`Loss` under the name 'caffe'.
-
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
 
     >>> mx.metric.Caffe().name
     'caffe'
@@ -122,9 +106,8 @@ class CustomMetric(EvalMetric):
         label_names: Names = None,
     ) -> None:
         if name is None:
-            name = getattr(feval, "__name__", type(feval).__name__)
-            if "<" in name:
-                name = f"custom({name})"
+            own = str(getattr(feval, "__name__", type(feval).__name__))
+            name = f"custom({own})" if "<" in own else own
         super().__init__(
             name,
             output_names,
@@ -141,11 +124,11 @@ class CustomMetric(EvalMetric):
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
         for label, pred in zip(_listed(labels), _listed(preds), strict=False):
-            found = self._feval(_on_host(label), _on_host(pred))
-            total, count = found if isinstance(found, tuple) else (found, 1)
+            result = self._feval(_on_host(label), _on_host(pred))
+            total, count = result if isinstance(result, tuple) else (result, 1)
             if isinstance(total, str) or total is None:
                 raise InvalidType(
-                    f"The function of metric {self.name!r} returned {found!r}: it must return a "
+                    f"The function of metric {self.name!r} returned {result!r}: it must return a "
                     "number, or (sum, count)."
                 )
             self._add(total, count)
@@ -156,7 +139,7 @@ class CustomMetric(EvalMetric):
 
 
 def _on_host(array: Any) -> numpy.ndarray:
-    return array.asnumpy() if isinstance(array, Handle) else numpy.asarray(array)
+    return array.asnumpy() if hasattr(array, "asnumpy") else numpy.asarray(array)
 
 
 def np(

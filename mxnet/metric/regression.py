@@ -57,11 +57,6 @@ def _column(values: Tensor) -> Tensor:
 class MAE(_MeanError):
     """The mean absolute error, averaged over batches.
 
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
-
     >>> metric = mx.metric.MAE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
     >>> metric.get()
@@ -83,11 +78,6 @@ class MAE(_MeanError):
 class MSE(_MeanError):
     """The mean squared error, averaged over batches.
 
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
-
     >>> metric = mx.metric.MSE()
     >>> metric.update(nd.array([3, -0.5]), nd.array([2, 0]))
     >>> metric.get()
@@ -108,11 +98,6 @@ class MSE(_MeanError):
 @inherits_parameters
 class RMSE(_MeanError):
     """The root of the mean squared error of each batch, averaged over batches.
-
-    Parameters
-    ----------
-    name
-        Name of the metric, as it is shown.
 
     >>> metric = mx.metric.RMSE()
     >>> metric.update(nd.array([3, 5]), nd.array([2, 4]))
@@ -138,8 +123,6 @@ class PearsonCorrelation(EvalMetric):
 
     Parameters
     ----------
-    name
-        Name of the metric, as it is shown.
     average : {'macro', 'micro'}
         The mean of the batches' correlations, or the correlation of all samples together.
 

@@ -12,8 +12,8 @@ from .. import symbol as sym
 from ..context import cpu
 from ..error import FormatError
 from ..formats.atomic import one_commit, replacing
-from ..formats.location import existing_file, local_path
-from ..formats.parameters.params_file import read_info
+from ..formats.files import existing_file, local_path
+from ..formats.params_file import read_info
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..symbol import Symbol

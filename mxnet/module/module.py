@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..checkpoint.fields import get_fields, set_fields, tensors_of
+from ..checkpoint.state import get_fields, set_fields, tensors_of
 from ..context import Context, cpu, listed_contexts
 from ..error import InvalidType, MXNetError
 from ..executor_manager import copy_into
 from ..formats.atomic import one_commit, replacing
-from ..formats.location import existing_file, local_path
+from ..formats.files import existing_file, local_path
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..memory import return_gaps

@@ -18,13 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.data_order import data_order, set_data_order
-from ..checkpoint.fields import arrays_from, get_fields, set_fields, tensors_of
-from ..checkpoint.random_states import get_random_states, set_random_states
+from ..checkpoint.state import (
+    arrays_from,
+    data_order,
+    get_fields,
+    get_random_states,
+    set_data_order,
+    set_fields,
+    set_random_states,
+    tensors_of,
+)
 from ..distributed.group import Group, current_group
 from ..error import FormatError, MXNetError
-from ..formats.location import local_path
-from ..formats.parameters import tree_file
+from ..formats import tree_file
+from ..formats.files import local_path
 from ..tracking import History
 
 VERSION = 1

@@ -13,8 +13,8 @@ from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, OutOfRange
 from ..imperative.apply import apply
 from ..imperative.handle import plain, wrap_plain
+from ..ops.tensor.joining import stack
 from ..ops.tensor.passing import zeros_like
-from ..ops.tensor.shaping.joining import stack
 from .codegen import F
 from .ndarray import NDArray
 from .sparse.graphs import (

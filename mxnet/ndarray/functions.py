@@ -13,8 +13,8 @@ from ..composites.namespace import bind
 from ..error import InvalidValue
 from ..imperative.apply import apply
 from ..imperative.handle import Handle
-from ..ops.tensor.math.operations import OPERATIONS, Operation
-from ..ops.tensor.shaping.shape_changing import transpose
+from ..ops.tensor.arithmetic import OPERATIONS, Operation
+from ..ops.tensor.shape_changing import transpose
 from .codegen import F
 from .creation import array
 from .ndarray import NDArray

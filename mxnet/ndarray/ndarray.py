@@ -20,7 +20,7 @@ from .. import dtypes
 from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
-from ..formats.parameters import params_file
+from ..formats import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
 from ..imperative.gradient import attach, map_integers, run_backward
@@ -51,10 +51,9 @@ from ..imperative.history import (
 from ..imperative.state import backward_mode, state
 from ..memory import expose
 from ..ops.interpreters import active
+from ..ops.tensor.broadcasting import broadcast_to
 from ..ops.tensor.passing import cast
-from ..ops.tensor.shaping.broadcasting import broadcast_to
-from ..ops.tensor.shaping.reshape_codes import resolve_reshape
-from ..ops.tensor.shaping.shape_changing import expand_dims, flatten, squeeze, transpose
+from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, squeeze, transpose
 from . import indexing
 from .indexing import is_basic
 from .printing import convertible, html, text

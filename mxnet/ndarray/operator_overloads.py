@@ -1,4 +1,4 @@
-"""Operator overloads of `NDArray`, from the table `ops/tensor/math/operations.py`."""
+"""Operator overloads of `NDArray`, from the table `ops/tensor/arithmetic.py`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor
 from ..imperative import operator_overloads as overloads
 from ..imperative.apply import apply
 from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
-from ..ops.tensor.math.elementwise import absolute, negative
-from ..ops.tensor.math.operations import BY_DUNDER, Operation
+from ..ops.tensor.arithmetic import BY_DUNDER, Operation
+from ..ops.tensor.elementwise import absolute, negative
 from .codegen import make_function
 from .ndarray import NDArray
 

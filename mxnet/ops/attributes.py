@@ -180,7 +180,7 @@ def _parse_bound(value: Any) -> int | None:
 
 
 def parse_bounds(value: Any) -> tuple[int | None, ...]:
-    """Accept a shape in which None may stand for 'not limited', as in slices."""
+    """Accept a shape in which None means 'not limited', as in slices."""
     return _parse_sequence(value, _parse_bound)
 
 
@@ -216,9 +216,9 @@ def parse_dtype(value: Any) -> torch.dtype:
 
 def _dtype_among(accepts: Callable[[torch.dtype], bool]) -> AttributeType:
     def parse(value: Any) -> torch.dtype:
-        found = parse_dtype(value)
-        if accepts(found):
-            return found
+        result = parse_dtype(value)
+        if accepts(result):
+            return result
         raise _Refused
 
     names = tuple(name for name, row in dtypes.BY_NAME.items() if accepts(row.torch))

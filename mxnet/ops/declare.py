@@ -11,7 +11,17 @@ import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from functools import update_wrapper
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, Union, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeVar,
+    Union,
+    overload,
+)
 
 import torch
 from torch import Tensor
@@ -25,15 +35,14 @@ from ..error import (
 )
 from . import registry
 from .attributes import MAX_ARRAYS, Attribute, attribute_type, is_hidden, to_string
-from .facts import Facts
+from .facts import Attrs, Facts
 from .gradients import with_gradient_rule
-from .options import Attrs
 from .shapes import KnownShapes, Shapes, TypePattern, infer_by_rules
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import Options
+    from .facts import Options
 
 Variant = Literal["view", "in_place", "out", "call", "node", "hidden_outputs"]
 MAX_CACHED_ATTRS = 4096
@@ -111,7 +120,7 @@ class Op:
         self.input_rule: Callable | None = None
         self.output_rule: Callable | None = None
         self.parsed_attributes: dict[tuple, Attrs] = {}
-        self.storage_rule: Callable | None = None  # see sparse/storage_rules.py
+        self.storage_rule: Callable | None = None  # see sparse.py
         self.gradient_storage_rule: Callable | None = None
         self._read_signature(function)
         update_wrapper(self, function)
@@ -137,7 +146,7 @@ class Op:
         self.facts = Facts(**facts)
 
     def _read_signature(self, function: Callable) -> None:
-        hints = {k: _evaluated(v, function) for k, v in function.__annotations__.items()}
+        hints = {k: _evaluate(v, function) for k, v in function.__annotations__.items()}
         shared = self.attributes_of
         inputs, attributes = [], {} if shared is None else dict(shared.attributes)
         self.variadic: str | None = None
@@ -346,8 +355,8 @@ class Op:
 
     def number_of_outputs(self, attrs: Attrs) -> int:
         """Return how many outputs a caller sees, given complete attributes."""
-        found = self._outputs(attrs) if callable(self._outputs) else self._outputs
-        count = len(found) if isinstance(found, tuple) else found
+        result = self._outputs(attrs) if callable(self._outputs) else self._outputs
+        count = len(result) if isinstance(result, tuple) else result
         if not 0 <= count <= MAX_ARRAYS:
             raise MXNetError(f"{self.name}: {count} outputs; there can be up to {MAX_ARRAYS}.")
         return count
@@ -404,7 +413,7 @@ def typed_key(raw: Mapping[str, Any]) -> tuple:
 _annotations: dict[tuple[str, str], Any] = {}
 
 
-def _evaluated(annotation: Any, function: Callable) -> Any:
+def _evaluate(annotation: Any, function: Callable) -> Any:
     """Return what an annotation means; each text is read once in a module."""
     if not isinstance(annotation, str):
         return annotation
@@ -453,8 +462,31 @@ def op(*names: str, cls: type[Op] = Op, **options: Unpack[Options]) -> Callable[
     """
 
     def declare(function: Callable) -> Op:
-        made = cls(function, names, **options)
-        registry.register(made, *names)
-        return made
+        record = cls(function, names, **options)
+        registry.register(record, *names)
+        return record
 
     return declare
+
+
+class FunctionCall(Op):
+    """The record of one call of an `autograd.Function`, which made results of these shapes.
+
+    The only record that is in no registry: what it would run is an object that was called once, so
+    no name and no attributes can lead back to it.
+    """
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        def infer(ins: KnownShapes, outs: KnownShapes, attrs: Attrs) -> tuple[KnownShapes, list]:
+            return ins, list(shapes)
+
+        super().__init__(
+            _refuse, ("_CustomFunction",), outputs=len(shapes), shape=infer, auto_inputs=False
+        )
+
+
+def _refuse(*data: Tensor) -> NoReturn:
+    raise MXNetError(
+        "_CustomFunction: graphs of autograd.get_symbol show calls of an autograd.Function but "
+        "cannot run them. Write it as mx.operator.CustomOp to run it in graphs."
+    )

@@ -25,6 +25,8 @@ from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
 
 Kernel = Callable[..., Tensor]
 BOOL = torch.bool
+# Kernels without a public name: they skip the checks of `torch.nn.functional`.
+torch_nn: Any = torch._C._nn  # type: ignore[attr-defined]  # not in torch's stubs
 axes_of = lru_cache(maxsize=4096)(reduced_axes)
 
 
@@ -52,13 +54,13 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
     known = known_numbers[dtype]
-    found = known.get(value)
-    if found is None:
-        found = _tensor_of(value, dtype)
+    match = known.get(value)
+    if match is None:
+        match = _tensor_of(value, dtype)
         # Torch's own modes may make other tensors; NaN is not equal to itself.
-        if type(found) is Tensor and dtype is not BOOL and value == value:
-            store(known, value, found, MAX_KNOWN_NUMBERS)
-    return found
+        if type(match) is Tensor and dtype is not BOOL and value == value:
+            store(known, value, match, MAX_KNOWN_NUMBERS)
+    return match
 
 
 def _tensor_of(value: float, dtype: torch.dtype) -> Tensor:
@@ -109,8 +111,8 @@ def document(
     function.__name__ = function.__qualname__ = name.lstrip("_")
     doc = f"{sentence}\n\n{parameters}" if parameters else sentence
     if example:
-        given, wanted = example.split(" -> ")
-        doc += f"\n\n    >>> {given}\n    {wanted}\n    "
+        given, target = example.split(" -> ")
+        doc += f"\n\n    >>> {given}\n    {target}\n    "
     function.__doc__ = doc
     return function
 
@@ -157,13 +159,13 @@ def unary(
 
     facts.setdefault("pointwise", True)
     declare = op(name, *aliases, shape=same, method=method, **facts)
-    made = declare(document(function, name, doc, example))
-    made.raw = kernel
-    made.variant("call")(partial(float_kernel, kernel))
-    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 1) else None)
+    record = declare(document(function, name, doc, example))
+    record.raw = kernel
+    record.variant("call")(partial(float_kernel, kernel))
+    record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 1) else None)
     if gradient is not None:
-        made.gradient(gradient)
-    return made
+        record.gradient(gradient)
+    return record
 
 
 def float_kernel(kernel: Kernel, attrs: dict[str, Any], dtype: torch.dtype) -> Kernel | None:
@@ -200,12 +202,12 @@ def binary(
         return out if out.dtype is dtype else out.to(dtype)
 
     facts = {"pointwise": True, "precision": "widest", **facts}
-    made = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
-    made.raw = kernel
-    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
+    record = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
+    record.raw = kernel
+    record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
-        made.gradient(_summed_to_operands(gradient))
-    return made
+        record.gradient(_sum_to_operands(gradient))
+    return record
 
 
 def broadcast_error(name: str, lhs: Tensor, rhs: Tensor, error: RuntimeError) -> RuntimeError:
@@ -245,12 +247,12 @@ def elementwise(
         return out if out.dtype is dtype else out.to(dtype)
 
     facts = {"pointwise": True, "precision": "widest", **facts}
-    made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
-    made.raw = kernel
-    made.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
+    record = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
+    record.raw = kernel
+    record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
     if gradient is not None:
-        made.gradient(gradient)
-    return made
+        record.gradient(gradient)
+    return record
 
 
 class ScalarTypes(TypePattern):
@@ -303,17 +305,19 @@ def scalar(
         return out if out.dtype is dtype else out.to(dtype)
 
     facts.setdefault("pointwise", True)
-    made = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
-    made.raw, made.swapped = kernel, swapped
-    made.type_pattern = ScalarTypes(None)
-    made.variant("out")(lambda attrs, dtype: _number_into(kernel, swapped, attrs["scalar"], dtype))
+    record = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
+    record.raw, record.swapped = kernel, swapped
+    record.type_pattern = ScalarTypes(None)
+    record.variant("out")(
+        lambda attrs, dtype: _number_into(kernel, swapped, attrs["scalar"], dtype)
+    )
     if gradient is not None:
-        made.gradient(gradient)
+        record.gradient(gradient)
     else:
-        made.variant("node")(
-            lambda attrs, differentiable: _bind_number(made, attrs["scalar"], attrs)
+        record.variant("node")(
+            lambda attrs, differentiable: _bind_number(record, attrs["scalar"], attrs)
         )
-    return made
+    return record
 
 
 def _number_into(
@@ -396,10 +400,10 @@ def reduction(
         return out if out.ndim else as_vector(out)
 
     declare = op(name, *aliases, shape=reduced, method=method, **facts)
-    made = declare(document(function, name, doc, example, _REDUCED))
+    record = declare(document(function, name, doc, example, _REDUCED))
 
     if direct is not None:
-        made.variant("call")(partial(_reduce_directly, direct))
+        record.variant("call")(partial(_reduce_directly, direct))
     if gradient is not None:
 
         def rule(
@@ -409,8 +413,8 @@ def reduction(
             kept = [1 if i in axes else n for i, n in enumerate(data.shape)]
             return gradient(grad.reshape(kept), out.reshape(kept), data)
 
-        made.gradient(rule)
-    return made
+        record.gradient(rule)
+    return record
 
 
 def _reduce_directly(
@@ -433,12 +437,12 @@ def _reduce_directly(
     return reduce
 
 
-def _summed_to_operands(gradient: Callable) -> Callable:
+def _sum_to_operands(gradient: Callable) -> Callable:
     def rule(grad: Tensor, out: Tensor, lhs: Tensor, rhs: Tensor) -> tuple:
-        found = gradient(grad, out, lhs, rhs)
+        match = gradient(grad, out, lhs, rhs)
         return tuple(
             None if g is None else g.sum_to_size(x.shape)
-            for g, x in zip(found, (lhs, rhs), strict=True)
+            for g, x in zip(match, (lhs, rhs), strict=True)
         )
 
     return rule

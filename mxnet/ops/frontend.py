@@ -95,7 +95,7 @@ def set_metadata(function: Any, op: Op, name: str, module: str, array: str) -> C
 def populate_namespaces(
     modules: Mapping[str, ModuleType], root: str, make: Callable[[Op, str], Callable]
 ) -> None:
-    """Let modules show a function for every registered name.
+    """Give modules a function for every registered name.
 
     `modules` has the namespaces, 'op', and the `root` that shows the public ones too. Public
     functions are made at once, since programs read ``vars(mx.nd)``; the others when they are
@@ -144,7 +144,7 @@ def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], C
 
 
 def as_method(function: Any, owner: str) -> Callable:
-    """Let a derived function serve as a method: its first parameter is self."""
+    """Return a derived function as a method: its first parameter is self."""
     extras = SYMBOLIC if "attr" in function.__signature__.parameters else EAGER
     function.__qualname__ = f"{owner}.{function.__name__}"
     function.__doc__ = docstring(function.op, owner, extras, skip=1)

@@ -84,7 +84,7 @@ class Interpreter:
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:
     """Run an eager call's kernel through the active interpreters.
 
-    They see MXNet's operators: a fused one runs as those that it stands for.
+    They see MXNet's operators: a fused one runs as those that it replaces.
     """
     if not eager:
         return op.kernel(*tensors, **attrs)

@@ -201,9 +201,9 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
         return DTypeError(clash)
     unnamed = _KERNEL_NAME.sub("", text, count=1)
     for pattern, sentence, kind in _RULES:
-        found = pattern.match(text) or pattern.match(unnamed)
-        if found is not None:
-            return kind(sentence(found))
+        match = pattern.match(text) or pattern.match(unnamed)
+        if match is not None:
+            return kind(sentence(match))
     kind = OutOfRange if isinstance(error, IndexError) else MXNetError
     text = re.sub(r"\btensor(s?)\b", r"array\1", text)
     return kind(re.sub(r"\bTensor(s?)\b", r"Array\1", text))
@@ -214,10 +214,10 @@ def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:
     other = next(((i, name) for i, name in given if name != given[0][1]), None)
     if other is None:
         return None
-    first, wanted = given[0]
-    cast = f", or net.cast('{wanted}') for the parameters of a block" if "float" in wanted else ""
+    first, target = given[0]
+    cast = f", or net.cast('{target}') for the parameters of a block" if "float" in target else ""
     return (
-        f"Incompatible data types: input {first} is {wanted}, but input {other[0]} is {other[1]}. "
+        f"Incompatible data types: input {first} is {target}, but input {other[0]} is {other[1]}. "
         f"Convert one of them: x.astype('{other[1]}'){cast}"
     )
 

@@ -41,8 +41,8 @@ def given_shapes(shapes: Sequence[Shape | None]) -> KnownShapes | None:
     >>> given_shapes([(2, -1), ()]), given_shapes([(2,), None])
     ([(2, -1), ()], None)
     """
-    found = [s for s in shapes if s is not None]
-    return found if len(found) == len(shapes) else None
+    results = [s for s in shapes if s is not None]
+    return results if len(results) == len(shapes) else None
 
 
 @overload
@@ -174,20 +174,20 @@ def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sha
     probes = _PROBES if any(UNKNOWN in s for s in known) else _PROBES[:1]
     for probe in probes:
         try:
-            made = run_on_meta(op, [filled(s, probe) for s in known], types, attrs)
+            output = run_on_meta(op, [filled(s, probe) for s in known], types, attrs)
         except ShapeError:
             if len(probes) == 1:
                 raise
             return ins, outs  # a size that must fit something is not known yet
-        runs.append([tuple(t.shape) for t in made])
-    found = []
+        runs.append([tuple(t.shape) for t in output])
+    results = []
     for shapes in zip(*runs, strict=True):
         if len({len(s) for s in shapes}) > 1:
             return ins, outs
-        found.append(
+        results.append(
             tuple(n[0] if len(set(n)) == 1 else UNKNOWN for n in zip(*shapes, strict=True))
         )
-    return ins, [unify(f, o, "the output") for f, o in zip(found, outs, strict=True)]
+    return ins, [unify(f, o, "the output") for f, o in zip(results, outs, strict=True)]
 
 
 def infer_by_rules(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -198,12 +198,12 @@ def infer_by_rules(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
         return op.shape_rule(ins, outs, attrs)
     if op.output_rule is None:
         return by_meta(op, ins, outs, attrs)
-    found = op.output_rule(*_by_position(op, ins, attrs), **attrs)
-    if found is None:
+    result = op.output_rule(*_by_position(op, ins, attrs), **attrs)
+    if result is None:
         return ins, outs
-    if isinstance(found, tuple):  # one shape; a list is one shape for each output
-        found = [found] * len(outs)
-    return ins, [unify(f, o, "the output") for f, o in zip(found, outs, strict=True)]
+    if isinstance(result, tuple):  # one shape; a list is one shape for each output
+        result = [result] * len(outs)
+    return ins, [unify(f, o, "the output") for f, o in zip(result, outs, strict=True)]
 
 
 def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
@@ -235,7 +235,7 @@ class TypePattern:
 
     A capital letter is a type variable, ``@dtype`` the attribute of that name (when it is None,
     the first variable; ``@dtype=int32`` says what else), a name such as ``float32`` itself. The
-    last word of each side stands for all that follow. Without a pattern everything has one type.
+    last word of each side applies to all that follow. Without a pattern everything has one type.
     """
 
     def __init__(self, pattern: str | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..error import FormatError, MXNetError
-from ..formats.parameters.pickle_reader import PickleError, is_key, read_pickle
+from ..formats.pickle_reader import PickleError, is_key, read_pickle
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from .base import Optimizer

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from ..error import FormatError
-from ..formats.parameters import params_file
-from ..formats.parameters.pickle_reader import Call, Name, is_key
+from ..formats import params_file
+from ..formats.pickle_reader import Call, Name, is_key
 from ..lr_scheduler import LRScheduler
 from ..ndarray import NDArray
 from ..ndarray.sparse import from_stored

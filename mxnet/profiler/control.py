@@ -11,9 +11,8 @@ from typing import Any
 
 from ..error import MXNetError, did_you_mean
 from ..formats.atomic import replacing
-from . import statistics
-from .operator_names import OperatorNames
-from .session import Event, Recording
+from . import session
+from .session import Event, OperatorNames, Recording
 
 CONFIG: dict[str, Any] = {
     "filename": "profile.json",
@@ -212,7 +211,7 @@ def dumps(
         raise AssertionError(
             f"Invalid value provided for format: {format}. Support: 'table', 'json'"
         )
-    if sort_by not in statistics.SORT_KEYS:
+    if sort_by not in session.SORT_KEYS:
         raise AssertionError(
             f"Invalid value provided for sort_by: {sort_by}. "
             "Support: 'total', 'avg', 'min', 'max', 'count'"
@@ -224,10 +223,10 @@ def dumps(
     if recording.running:  # bring in what is under way
         _stop()
         _start()
-    times, memory = statistics.grouped(recording.events, recording.marks)
+    times, memory = session.grouped(recording.events, recording.marks)
     if reset:
         recording.clear()
-    shown = statistics.table if format == "table" else statistics.as_json
+    shown = session.table if format == "table" else session.as_json
     return shown(times, memory, sort_by, ascending)
 
 

@@ -21,21 +21,18 @@ from ..graph.typed import INFERENCE, TypedGraph
 from ..ops.declare import Op
 from ..ops.fused.convolution import NORM
 from ..ops.nn.activation import activation, leaky_relu
-from ..ops.nn.convolutions.convolution import convolution
+from ..ops.nn.convolution import convolution
 from ..ops.nn.dense import fully_connected
-from ..ops.nn.normalizations.batch_norm import batch_norm
-from ..ops.nn.sequences.attention import (
-    interleaved_matmul_selfatt_qk,
-    interleaved_matmul_selfatt_valatt,
-)
+from ..ops.nn.normalization import batch_norm
+from ..ops.nn.sequence import interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
 from ..ops.quantization.held_layers import (
     fused_attention_scores,
     fused_attention_values,
     fused_convolution_layer,
     fused_dense_layer,
 )
-from ..ops.tensor.math.arithmetic import elemwise_add
-from ..ops.tensor.math.elementwise import absolute, clip, exp, sqrt, square
+from ..ops.tensor.arithmetic import elemwise_add
+from ..ops.tensor.elementwise import absolute, clip, exp, sqrt, square
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh", "softrelu")
 ACTIVATING = (activation, leaky_relu, clip)

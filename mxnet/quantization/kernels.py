@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..ops.fused.unchanged import Unchanged
-from ..ops.nn.convolutions.convolution import CONVOLUTIONS
+from ..ops.nn.convolution import CONVOLUTIONS
 from ..ops.quantization.int8 import (
     Weights,
     convolution_weights,

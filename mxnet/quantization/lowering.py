@@ -23,7 +23,7 @@ from ..graph.rewrite import Rebuild, make_node, named_inputs
 from ..graph.typed import TypedGraph
 from ..ops.attributes import to_string
 from ..ops.declare import Epilogue, Op
-from ..ops.nn.convolutions.convolution import convolution
+from ..ops.nn.convolution import convolution
 from ..ops.nn.dense import fully_connected
 from ..ops.quantization.arrays import (
     quantized_act,
@@ -54,8 +54,8 @@ from ..ops.quantization.int8 import (
     int8_with_range,
 )
 from ..ops.quantization.layers import quantized_conv, quantized_fully_connected
-from ..ops.tensor.math.arithmetic import elemwise_add
-from ..ops.tensor.shaping.shape_changing import flatten
+from ..ops.tensor.arithmetic import elemwise_add
+from ..ops.tensor.shape_changing import flatten
 from .fused_layers import HeldLayer, take_apart
 
 NORMALIZED_ORDERS = (None, "NCHW")

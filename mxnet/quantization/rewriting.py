@@ -25,9 +25,8 @@ from ..graph.typed import INFERENCE, TypedGraph
 from ..ops import registry
 from ..ops.declare import Epilogue, Op
 from ..ops.fused.convolution import fold_batch_norm
-from ..ops.nn.convolutions.convolution import convolution
-from ..ops.nn.convolutions.layouts import CHANNELS_LAST
-from ..ops.nn.normalizations.batch_norm import batch_norm
+from ..ops.nn.convolution import CHANNELS_LAST, convolution
+from ..ops.nn.normalization import batch_norm
 from ..ops.quantization.conversions import INT32_STEPS, dequantize, quantize_v2, requantize
 from ..ops.quantization.held_layers import (
     fused_attention_scores,

@@ -12,12 +12,12 @@ from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXN
 from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import FormatError
-from ..formats.location import existing_file
+from ..formats.files import existing_file
 from ..graph import Entry, variable
 from ..graph.node import stored_key
 from ..graph.symbol_json import loads
 from ..ops.attributes import to_string
-from ..ops.tensor.math.operations import BY_NAME, Operation
+from ..ops.tensor.arithmetic import BY_NAME, Operation
 from .codegen import F
 from .methods import apply_to_number, apply_to_symbols
 from .symbol import Symbol

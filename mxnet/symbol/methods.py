@@ -14,8 +14,8 @@ import numpy as np
 from ..error import NotImplementedForSymbol
 from ..ops.attributes import to_string
 from ..ops.declare import Op
-from ..ops.tensor.math.elementwise import absolute
-from ..ops.tensor.math.operations import BY_DUNDER, BY_NAME, Operation
+from ..ops.tensor.arithmetic import BY_DUNDER, BY_NAME, Operation
+from ..ops.tensor.elementwise import absolute
 from .codegen import F, entry_of, make_node_symbol
 from .symbol import Symbol
 

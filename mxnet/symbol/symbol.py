@@ -17,7 +17,7 @@ from ..base import is_np_shape
 from ..context import Context, current_context
 from ..error import MXNetError, NotImplementedForSymbol, did_you_mean
 from ..formats.atomic import replacing
-from ..formats.location import local_path
+from ..formats.files import local_path
 from ..graph import Entry, Graph
 from ..graph.graph import compose, describe
 from ..graph.node import apply_atomic, atomic, both_spellings, is_atomic

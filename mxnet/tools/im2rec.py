@@ -31,7 +31,7 @@ from .. import recordio
 from ..error import MXNetError
 from ..formats import image_codec
 from ..formats.atomic import replacing
-from ..formats.records.record_index import ListedImage, read_list
+from ..formats.recordio_file import ListedImage, read_list
 from ..tracking import progress
 
 SHUFFLE_SEED = 100  # MXNet's own: the same folder gives the same list

@@ -7,10 +7,15 @@
 """
 
 from .bar import progress
-from .history import History
-from .loggers import CSVLogger, JSONLinesLogger, Logger
-from .services import MLflowLogger, TensorBoardLogger, WandbLogger
-from .tracker import Tracker
+from .loggers import (
+    CSVLogger,
+    JSONLinesLogger,
+    Logger,
+    MLflowLogger,
+    TensorBoardLogger,
+    WandbLogger,
+)
+from .tracker import History, Tracker
 
 __all__ = [
     "CSVLogger",

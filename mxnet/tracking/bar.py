@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import functools
+import logging
 import sys
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from .. import env
 from ..error import InvalidValue
 
-__all__ = ["choose_style", "progress"]
+
+class _Yielding:
+    """A stream that calls a function before something is written to it."""
+
+    def __init__(self, stream: Any, before: Callable[[], None]) -> None:
+        self._stream, self._before = stream, before
+
+    def write(self, text: str) -> int:
+        self._before()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def yielding_to_output(clear: Callable[[], None], logger: Any) -> Iterator[None]:
+    """Call `clear` before anything is printed or logged in the block."""
+
+    def clear_first(record: logging.LogRecord) -> bool:
+        clear()
+        return True
+
+    root = logging.getLogger()
+    loggers = {root, root if logger is logging else logger}
+    handlers = {handler for each in loggers for handler in getattr(each, "handlers", ())}
+    streams = {n: getattr(sys, n) for n in ("stdout", "stderr") if getattr(sys, n) is not None}
+    for name, stream in streams.items():
+        setattr(sys, name, _Yielding(stream, clear))
+    for handler in handlers:
+        handler.addFilter(clear_first)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(clear_first)
+        for name, stream in streams.items():
+            if isinstance(getattr(sys, name), _Yielding):  # else the program set another one
+                setattr(sys, name, stream)
+
 
 Style = Literal["bar", "lines", "off"]
 LINE_SECONDS = 60.0  # between two lines in a file
@@ -139,11 +181,12 @@ def _line_class() -> type:
             super().__init__(iterable, **options)
 
         def refresh(self, *args: Any, **kwargs: Any) -> None:
-            shown_at = getattr(self, "last_print_t", self._time())  # unset until it began
-            if self._time() - shown_at >= self.mininterval:  # not at every set_postfix()
+            now = time.time()
+            shown_at = getattr(self, "last_print_t", now)  # unset until it began
+            if now - shown_at >= self.mininterval:  # not at every set_postfix()
                 super().refresh(*args, **kwargs)
 
-        def display(self, msg: str | None = None, pos: int | None = None) -> bool:
+        def display(self, msg: str | None = None, pos: int | None = None) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]  # tqdm's stubs lack what it returns
             self.fp.write(f"{str(self) if msg is None else msg}\n")
             self.fp.flush()
             return True
@@ -154,6 +197,6 @@ def _line_class() -> type:
         def close(self) -> None:
             if not self.disable:
                 self.disable = True  # what was written stays
-                self._decr_instances(self)
+                getattr(self, "_decr_instances")(self)  # noqa: B009 (not in its stubs)
 
     return Lines

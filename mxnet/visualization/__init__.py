@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from ..symbol import Symbol
-from .costs import print_costs
+from .costs import print_costs, print_summary
 from .curves import plot_history
+from .drawing import render_svg
 from .network import plot_network
 from .page import render_html
-from .summary import print_summary
-from .svg import render_svg
 
 __all__ = [
     "Symbol",

@@ -10,8 +10,6 @@ from typing import Any
 
 from ..error import InvalidValue, MXNetError
 
-__all__ = ["plot_history"]
-
 
 def plot_history(
     history: Mapping[str, Sequence[float]],
@@ -69,9 +67,9 @@ def _figure_class() -> Any:
 
     class Curves(Figure):
         def _repr_png_(self) -> bytes:
-            made = io.BytesIO()
-            self.savefig(made, format="png")
-            return made.getvalue()
+            output = io.BytesIO()
+            self.savefig(output, format="png")
+            return output.getvalue()
 
     return Curves
 
@@ -81,15 +79,15 @@ def _group_by_metric(
 ) -> dict[str, dict[str, Sequence[float]]]:
     """Return the curves of each metric by split."""
     splits = {"train": "training", "val": "validation"}
-    found: dict[str, dict[str, Sequence[float]]] = {}
+    results: dict[str, dict[str, Sequence[float]]] = {}
     for name, values in history.items():
         split, _, metric = name.partition("_")
         if split not in splits:
             split, metric = name, name
-        found.setdefault(metric, {})[splits.get(split, split)] = values
-    unknown = [name for name in metrics or () if name not in found]
-    if unknown or not found:
-        known = ", ".join(found) or "no metrics: was anything trained?"
+        results.setdefault(metric, {})[splits.get(split, split)] = values
+    unknown = [name for name in metrics or () if name not in results]
+    if unknown or not results:
+        known = ", ".join(results) or "no metrics: was anything trained?"
         what = f"metrics={list(metrics or ())}" if unknown else "plot_history"
         raise InvalidValue(f"{what}: the history has {known}.")
-    return found if metrics is None else {name: found[name] for name in metrics}
+    return results if metrics is None else {name: results[name] for name in metrics}

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..symbol import Symbol
-from .picture import Picture, picture
-from .svg import svg_text
+from .drawing import Diagram, diagram, svg_text
 
 
 def plot_network(
@@ -52,10 +51,10 @@ def plot_network(
     >>> "fc" in drawing.source
     True
     """
-    shown = picture(symbol, shape, dtype, hide_weights)
+    shown = diagram(symbol, shape, dtype, hide_weights)
     _warn_of_repeated_names(symbol)
     drawing = _drawing_class()(name=title, format=save_format)
-    drawing.picture = shown
+    drawing.diagram = shown
     style = {
         "shape": "box",
         "fixedsize": "true",
@@ -97,9 +96,9 @@ def _drawing_class() -> type:
     class Drawing(graphviz.Digraph):
         """A Digraph that draws itself as SVG when the program ``dot`` is not installed."""
 
-        picture: Picture
+        diagram: Diagram
 
-        def render(
+        def render(  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             self, filename: Any = None, directory: Any = None, view: bool = False, **options: Any
         ) -> str:
             """Write the drawing to a file and return its path."""
@@ -110,14 +109,14 @@ def _drawing_class() -> type:
                 return self._render_svg(filename, directory, view)
 
         def _render_svg(self, filename: Any, directory: Any, view: bool) -> str:
-            path = Path(directory or self.directory or ".", filename or self.filename)
+            path = Path(directory or str(self.directory or "."), str(filename or self.filename))
             path = path.with_name(path.name + ".svg")
             warnings.warn(
                 f"The program dot of Graphviz is not installed: {path} has MXNext's own layout.",
                 stacklevel=3,
             )
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(svg_text(self.picture), encoding="utf-8")
+            path.write_text(svg_text(self.diagram), encoding="utf-8")
             if view:
                 _open(path)
             return str(path)
@@ -129,15 +128,15 @@ def _drawing_class() -> type:
             except graphviz.ExecutableNotFound:
                 if (format or self.format) != "svg":
                     raise
-                text = svg_text(self.picture)
+                text = svg_text(self.diagram)
                 return text if options.get("encoding") else text.encode("utf-8")
 
-        def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, str]:
+        def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             """Show the drawing in a notebook."""
             try:
                 return super()._repr_mimebundle_(*args, **options)
             except graphviz.ExecutableNotFound:
-                return {"image/svg+xml": svg_text(self.picture)}
+                return {"image/svg+xml": svg_text(self.diagram)}
 
     return Drawing
 

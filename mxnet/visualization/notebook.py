@@ -8,20 +8,17 @@ from html import escape
 from typing import Any
 
 from ..symbol import Symbol
-from .picture import picture
-from .svg import svg_text
+from .drawing import diagram, svg_text
 
-__all__ = ["block_html", "facts_html", "symbol_svg"]
-
-MOST_NODES = 150  # larger graphs are shown as text; `render_html` makes a page of them
-MOST_CHILDREN = 400
+MAX_NODES = 150  # larger graphs are shown as text; `render_html` makes a page of them
+MAX_CHILDREN = 400
 
 
 def symbol_svg(symbol: Symbol) -> str | None:
     """Return a drawing of a small graph; None for a large one, which then is shown as text."""
-    if sum(node.op is not None for node in symbol._graph.nodes) > MOST_NODES:
+    if sum(node.op is not None for node in symbol._graph.nodes) > MAX_NODES:
         return None
-    return svg_text(picture(symbol))
+    return svg_text(diagram(symbol))
 
 
 def facts_html(title: str, facts: Mapping[str, Any]) -> str:
@@ -39,7 +36,7 @@ def facts_html(title: str, facts: Mapping[str, Any]) -> str:
 
 def block_html(block: Any) -> str:
     """Return a tree of a block and its children, each with the number of its parameters."""
-    left = [MOST_CHILDREN]
+    left = [MAX_CHILDREN]
     return f'<div style="font-family:monospace">{_tree("", block, left, is_open=True)}</div>'
 
 

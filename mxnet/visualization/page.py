@@ -20,9 +20,7 @@ from ..ndarray import NDArray
 from ..ops.shapes import is_known
 from ..symbol import Symbol
 from .costs import LayerCost, layer_costs
-from .picture import is_parameter, node_color, node_detail
-
-__all__ = ["page_text", "render_html"]
+from .drawing import is_parameter, node_color, node_detail
 
 Shape = tuple[int, ...]
 BINS = 48
@@ -84,15 +82,15 @@ def page_text(
         "{script}": _asset("page.js"),
     }
     text = _asset("page.html")
-    for place, part in parts.items():
-        before, _, after = text.partition(place)
+    for slot, part in parts.items():
+        before, _, after = text.partition(slot)
         text = before + part + after
     return text
 
 
 def _asset(name: str) -> str:
-    place = resources.files(__name__.rpartition(".")[0]) / "assets" / name
-    return place.read_text(encoding="utf-8").rstrip("\n")
+    path = resources.files(__name__.rpartition(".")[0]) / "assets" / name
+    return path.read_text(encoding="utf-8").rstrip("\n")
 
 
 def page_data(
@@ -199,15 +197,15 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
     (['a'], [0, 0, None])
     """
     prefixes = [_prefixes(name) for name in names]
-    members = Counter(prefix for found in prefixes for prefix in found)
+    members = Counter(prefix for result in prefixes for prefix in result)
     real = sum(1 for name in names if name)
     common = max((p for p, n in members.items() if n == real), key=len, default="")
     kept: dict[str, int] = {}
     blocks: list[dict[str, Any]] = []
     block_of: list[int | None] = []
-    for i, found in enumerate(prefixes):
+    for i, result in enumerate(prefixes):
         inner: int | None = None
-        for prefix, longer in pairwise([*found, ""]):
+        for prefix, longer in pairwise([*result, ""]):
             count = members[prefix]
             if count < FEWEST_IN_BLOCK or count == real or members[longer] == count:
                 continue
@@ -224,8 +222,8 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
 
 def _prefixes(name: str) -> list[str]:
     """Return the beginnings of a name that end before an underscore, shortest first."""
-    found = []
+    results = []
     for i, letter in enumerate(name):
-        if letter == "_" and name[:i].strip("_") and not (found and found[-1] == name[: i - 1]):
-            found.append(name[:i])
-    return found
+        if letter == "_" and name[:i].strip("_") and not (results and results[-1] == name[: i - 1]):
+            results.append(name[:i])
+    return results

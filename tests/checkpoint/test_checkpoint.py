@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -186,7 +188,7 @@ def test_the_loss_scale_of_amp_comes_back(tmp_path):
 
 
 def test_a_checkpoint_cannot_replace_a_method(tmp_path):
-    from mxnet.checkpoint.fields import set_fields
+    from mxnet.checkpoint.state import set_fields
 
     with pytest.raises(FormatError, match=r"may not replace SGD\.update"):
         set_fields(mx.optimizer.SGD(), {"update": 3})
@@ -281,3 +283,13 @@ def test_a_tracked_iterator_can_be_reset_by_its_loop():
         data.reset()
         assert len(list(data)) == 4
     assert data.epoch == 2 and data.batch_size == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
+@pytest.mark.parametrize("kind", ["module", "estimator", "loop"])
+def test_a_killed_training_ends_with_the_same_bits(kind):
+    command = [sys.executable, "-m", "tests.checkpoint.killed_runs", kind, "--kills", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert f"{kind}: 3 kills" in done.stdout

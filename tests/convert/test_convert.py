@@ -11,7 +11,8 @@ import pytest
 import safetensors.torch
 
 import mxnet as mx
-from mxnet.convert import ConversionError, Difference, Report, compare, conversion
+from mxnet.convert import ConversionError, Difference, Report, conversion
+from mxnet.convert.source import compare
 from mxnet.error import InvalidValue
 from tests.onnx.running import relative_error
 
@@ -155,8 +156,8 @@ def test_wrong_targets_and_missing_shapes_are_named() -> None:
 def test_not_a_number_on_one_side_is_no_agreement() -> None:
     """NaN against a number is an infinite error; NaN against NaN is none."""
     nan, one = np.array([np.nan]), np.array([1.0])
-    assert compare.compare([nan], [one]) == [Difference(np.inf, np.inf)]
-    assert compare.compare([nan], [nan]) == [Difference(0.0, 0.0)]
+    assert compare([nan], [one]) == [Difference(np.inf, np.inf)]
+    assert compare([nan], [nan]) == [Difference(0.0, 0.0)]
     report = Report("onnx", 1e-5)
     report.add("x", [Difference(np.inf, np.inf)])
     assert not report.passed

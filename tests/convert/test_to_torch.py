@@ -12,7 +12,7 @@ import torch
 
 import mxnet as mx
 from mxnet.convert import UnsupportedTorch
-from mxnet.convert.torch_rows import torch_rows
+from mxnet.convert.torch_rows import TORCH_ROWS
 from mxnet.ops import registry
 from tests.onnx.running import relative_error
 
@@ -197,4 +197,4 @@ def test_program_runs_in_a_process_without_us(tmp_path: pathlib.Path) -> None:
 
 def test_every_row_is_a_registered_operator() -> None:
     """The table is keyed by the first name of operators."""
-    assert [n for n in torch_rows() if registry.get(n).name != n] == []
+    assert [n for n in TORCH_ROWS if registry.get(n).name != n] == []

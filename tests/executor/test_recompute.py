@@ -11,7 +11,7 @@ import pytest
 import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
-from mxnet.ops.nn.convolutions.convolution import convolution
+from mxnet.ops.nn.convolution import convolution
 
 
 def block(seed=3):

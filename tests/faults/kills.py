@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import mxnet as mx
-from mxnet.formats.parameters import tree_file
+from mxnet.formats import tree_file
 
 SIZE = 3000  # elements of an array, so that saving takes a while
 Kind = tuple[Callable[[int], None], Callable[[], set[int]]]

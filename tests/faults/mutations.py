@@ -18,10 +18,9 @@ import numpy as np
 import torch
 
 import mxnet as mx
-from mxnet.formats.parameters import tree_file
-from mxnet.formats.records import idx_file
-from mxnet.formats.records.record_index import read_list
-from tests.formats.test_params_fuzz import flip_bits, inflate, insert, remove, truncate
+from mxnet.formats import sample_files, tree_file
+from mxnet.formats.recordio_file import read_list
+from tests.formats.test_params_file import flip_bits, inflate, insert, remove, truncate
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 MEMORY = 400_000  # kilobytes that reading may take on top
@@ -100,7 +99,7 @@ def write_samples(folder: pathlib.Path) -> dict[str, tuple[pathlib.Path, Callabl
         "a.idx": index,
         "a.lst": read_list,
         "run-resume.params": tree_file.read,
-        "a.ubyte": lambda p: idx_file.read_idx(p, 2),
+        "a.ubyte": lambda p: sample_files.read_idx(p, 2),
         "a.csv": lambda p: list(
             mx.io.CSVIter(data_csv=str(p), data_shape=(3,), batch_size=1)
         ),

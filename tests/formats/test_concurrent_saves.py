@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.formats import journal
-from mxnet.formats.atomic import AtomicFile, one_commit, replacing
-from mxnet.formats.location import UnwritableFile
+from mxnet.formats import atomic
+from mxnet.formats.atomic import AtomicFile, UnwritableFile, one_commit, replacing
 
 THREADS, SAVES = 8, 25
 LIMIT = 300  # seconds
@@ -121,32 +120,32 @@ def test_processes_save_to_one_file(tmp_path):
 
 def test_temporary_names_are_never_the_same(tmp_path):
     names = [[] for _ in range(THREADS)]
-    assert run_threads(lambda n: names[n].append(journal.part_path(tmp_path / "x"))) == []
+    assert run_threads(lambda n: names[n].append(atomic.part_path(tmp_path / "x"))) == []
     assert len({path for each in names for path in each}) == THREADS * SAVES
 
 
-@pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
+@pytest.mark.skipif(atomic.fcntl is None, reason="leftovers are not removed without locks")
 def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path, monkeypatch):
     target, seen = tmp_path / "x", []
-    lock = journal._lock
+    lock = atomic._lock
 
     def remove_first(handle):
         if not seen:
-            journal.remove_leftovers(target)  # as another writer would at this moment
+            atomic.remove_leftovers(target)  # as another writer would at this moment
         seen.append(list(tmp_path.iterdir()))
         return lock(handle)
 
-    monkeypatch.setattr(journal, "_lock", remove_first)
+    monkeypatch.setattr(atomic, "_lock", remove_first)
     with replacing(target) as file:
         file.write(b"content")
     assert [len(paths) for paths in seen] == [0, 1]
     assert target.read_bytes() == b"content" and list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.skipif(journal.fcntl is None, reason="leftovers are not removed without locks")
+@pytest.mark.skipif(atomic.fcntl is None, reason="leftovers are not removed without locks")
 def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypatch):
     target = tmp_path / "x"
-    monkeypatch.setattr(journal, "_lock", lambda handle: journal.remove_leftovers(target))
+    monkeypatch.setattr(atomic, "_lock", lambda handle: atomic.remove_leftovers(target))
     with pytest.raises(UnwritableFile, match="removed again"):
         AtomicFile(target)
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.formats import image_codec
-from mxnet.formats.image_size import read_size
+from mxnet.formats.image_codec import read_size
 
 cv2 = pytest.importorskip("cv2")
 PIXELS = np.random.default_rng(0).integers(0, 255, (37, 53, 3), np.uint8)

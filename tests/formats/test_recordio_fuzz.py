@@ -12,8 +12,15 @@ import tracemalloc
 import pytest
 
 from mxnet.error import FormatError
-from mxnet.formats.records.record_index import ListedImage, read_index, read_list
-from mxnet.formats.records.recordio_file import MAGIC_BYTES, Damage, RecordReader, encode
+from mxnet.formats.recordio_file import (
+    MAGIC_BYTES,
+    Damage,
+    ListedImage,
+    RecordReader,
+    encode,
+    read_index,
+    read_list,
+)
 from mxnet.recordio import unpack
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "records"

@@ -208,25 +208,25 @@ def epochs_without_reset(folder, count, **other):
 
 
 @pytest.fixture
-def one_picture(tmp_path):
+def one_image(tmp_path):
     (tmp_path / "a.png").write_bytes(image_cases.pictures()["png"])
     return tmp_path
 
 
-def test_loops_that_never_reset_go_on_as_in_mxnet(one_picture):
+def test_loops_that_never_reset_go_on_as_in_mxnet(one_image):
     full = [([0, 1], 0), ([2, 3], 0)]
-    assert epochs_without_reset(one_picture, 4, batch_size=2) == [full] * 3
+    assert epochs_without_reset(one_image, 4, batch_size=2) == [full] * 3
     odd = [([0, 1], 0), ([2, 0], 1)]
-    assert epochs_without_reset(one_picture, 3, batch_size=2) == [odd, [], []]
-    kept = epochs_without_reset(one_picture, 3, batch_size=2, last_batch_handle="roll_over")
+    assert epochs_without_reset(one_image, 3, batch_size=2) == [odd, [], []]
+    kept = epochs_without_reset(one_image, 3, batch_size=2, last_batch_handle="roll_over")
     assert kept == [[([0, 1], 0)], [([2, 0], 1), ([1, 2], 0)], [([0, 1], 0)]]
-    cut = epochs_without_reset(one_picture, 4, batch_size=2, last_batch_handle="discard")
+    cut = epochs_without_reset(one_image, 4, batch_size=2, last_batch_handle="discard")
     assert cut == [full, [], []]
 
 
-def test_samples_end_and_start_over(one_picture):
+def test_samples_end_and_start_over(one_image):
     rows = [[n, "a.png"] for n in (5.0, 6.0)]
-    iterator = make(path_imgrec=None, imglist=rows, path_root=str(one_picture))
+    iterator = make(path_imgrec=None, imglist=rows, path_root=str(one_image))
     assert [float(iterator.next_sample()[0].asscalar()) for _ in rows] == [5, 6]
     with pytest.raises(StopIteration):
         iterator.next_sample()

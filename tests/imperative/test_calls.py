@@ -142,7 +142,7 @@ def test_arithmetic_errors_are_told_as_others():
 
 def test_keys_keep_the_sign_of_an_optional_zero():
     from mxnet.imperative.call_functions import _key, _Names
-    from mxnet.ops.nn.softmax import softmax
+    from mxnet.ops.nn.activation import softmax
 
     text = _key(softmax, _Names(softmax), ["0"])
     given = dict.fromkeys(softmax.attributes) | {"_Null": object(), "_type": type}
@@ -152,7 +152,7 @@ def test_keys_keep_the_sign_of_an_optional_zero():
 
 def test_keys_are_short_when_only_the_first_attribute_is_given():
     from mxnet.imperative.call_functions import _key, _Names
-    from mxnet.ops.nn.softmax import softmax
+    from mxnet.ops.nn.activation import softmax
 
     text = _key(softmax, _Names(softmax), ["0"])
     null = object()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import numpy as np
 import pytest
 
 import mxnet as mx
+import mxnet.io
 from mxnet.io import NDArrayIter
+from tests.golden.record_io import MAKERS, describe
 
 X, Y = np.arange(14).reshape(7, 2), np.arange(7)
 
@@ -176,3 +181,18 @@ def test_asking_for_no_batch_fails_as_in_mxnet():
 @pytest.mark.parametrize("handle", ["pad", "discard", "roll_over"])
 def test_arrays_without_samples_make_no_batches(handle):
     assert not list(NDArrayIter(np.zeros((0, 2)), batch_size=2, last_batch_handle=handle))
+
+
+ITERATORS = pathlib.Path(__file__).parents[1] / "golden" / "iterators.json"
+ROWS = json.loads(ITERATORS.read_text())
+
+
+@pytest.mark.parametrize(
+    ("maker", "arguments", "provided", "epochs"),
+    ROWS,
+    ids=[f"{i}-{row[0]}" for i, row in enumerate(ROWS)],
+)
+def test_batches_as_mxnet(maker, arguments, provided, epochs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = describe(MAKERS[maker](mxnet.io, **arguments))
+    assert found == [provided, epochs]

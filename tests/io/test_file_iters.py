@@ -11,8 +11,8 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError
-from mxnet.formats.records import csv_file, libsvm_file, text_blocks
-from mxnet.formats.records.idx_file import read_idx
+from mxnet.formats import sample_files
+from mxnet.formats.sample_files import read_idx
 from mxnet.io import CSVIter, LibSVMIter, MNISTIter, MXDataIter
 
 
@@ -55,7 +55,7 @@ def test_options_may_be_text():
 
 
 def test_a_file_of_many_blocks(monkeypatch):
-    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(sample_files, "BLOCK_BYTES", 64)
     lines = [f"{i},{-i}" for i in range(500)]
     it = csv("\n".join(lines), batch_size=7)
     assert rows_of(it)[:500] == [[i, -i] for i in range(500)]
@@ -280,8 +280,8 @@ def test_fewer_images_than_a_batch():
 
 
 READERS = {
-    "csv": (SVM.replace(" ", ","), lambda f: list(csv_file.read_rows(f, 2, np.float32))),
-    "libsvm": (SVM, lambda f: list(libsvm_file.read_rows(f, 3))),
+    "csv": (SVM.replace(" ", ","), lambda f: list(sample_files.read_csv(f, 2, np.float32))),
+    "libsvm": (SVM, lambda f: list(sample_files.read_libsvm(f, 3))),
     "idx": (struct.pack(">iiii", 2051, 2, 2, 2) + bytes(8), lambda f: read_idx(f, 3)),
     "idx.gz": (
         gzip.compress(struct.pack(">iiii", 2051, 2, 2, 2) + bytes(8)),

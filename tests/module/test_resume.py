@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.checkpoint.random_states import get_random_states, set_random_states
+from mxnet.checkpoint.state import get_random_states, set_random_states
 from mxnet.error import FormatError, MXNetError
-from mxnet.formats.parameters import tree_file
+from mxnet.formats import tree_file
 
 
 class Killed(BaseException):

@@ -87,7 +87,7 @@ def test_shared_containers_cannot_multiply():
 
 
 def test_a_huge_sparse_state_takes_no_memory():
-    from mxnet.formats.parameters import params_file
+    from mxnet.formats import params_file
 
     empty = params_file.RowSparse(
         (2**40, 8), mx.nd.zeros(1).handle[:0].long(), mx.nd.zeros((1, 8)).handle[:0]

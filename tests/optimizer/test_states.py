@@ -78,7 +78,7 @@ def test_round_trip(with_optimizer):
 
 
 def test_sparse_states_of_mxnet_come_dense():
-    from mxnet.formats.parameters import params_file
+    from mxnet.formats import params_file
 
     stored = mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse")._stored()
     record = bytearray(params_file.dump_record(stored))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.formats.records.recordio_file import RecordReader
+from mxnet.formats.recordio_file import RecordReader
 from mxnet.tools import im2rec
 from mxnext_cli import main
 from tests.golden import image_cases as cases

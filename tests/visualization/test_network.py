@@ -9,8 +9,7 @@ from itertools import pairwise
 import pytest
 
 import mxnet as mx
-from mxnet.visualization.layout import layered
-from mxnet.visualization.picture import picture
+from mxnet.visualization.drawing import diagram, layered
 
 graphviz = pytest.importorskip("graphviz")
 s = mx.sym
@@ -50,7 +49,7 @@ def test_types_and_node_attributes():
 
 def test_nodes_of_one_name_stay_apart():
     net = s.elemwise_add(s.Variable("x"), s.Variable("x"))
-    assert [b.key for b in picture(net).boxes if b.is_input] == ["x", "x (2)"]
+    assert [b.key for b in diagram(net).boxes if b.is_input] == ["x", "x (2)"]
 
 
 def test_without_dot_an_svg_is_written(tmp_path, monkeypatch):
@@ -79,7 +78,7 @@ def test_render_svg(tmp_path):
 
 
 def test_layout_keeps_boxes_apart_and_arrows_down():
-    shown = picture(residual(), hide_weights=False)
+    shown = diagram(residual(), hide_weights=False)
     widths = {b.key: 100.0 for b in shown.boxes}
     layout = layered(shown, widths)
     rows = {}

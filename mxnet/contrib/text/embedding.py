@@ -8,7 +8,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from ...formats.atomic import replacing
 from ...gluon.utils import download, repository_addresses
 from ...util import is_np_array
 from . import vocab
-from .pretrained_names import FASTTEXT, GLOVE, GLOVE_ARCHIVES
 
 __all__ = [
     "CompositeEmbedding",
@@ -29,6 +28,50 @@ __all__ = [
     "get_pretrained_file_names",
     "register",
 ]
+
+GLOVE = (
+    "glove.42B.300d.txt",
+    *(f"glove.6B.{size}d.txt" for size in (50, 100, 200, 300)),
+    "glove.840B.300d.txt",
+    *(f"glove.twitter.27B.{size}d.txt" for size in (25, 50, 100, 200)),
+)
+
+# SHA-1 hashes of the archives, each of which may hold files of several sizes.
+GLOVE_ARCHIVES = {
+    "glove.42B.300d.zip": "f8e722b39578f776927465b71b231bae2ae8776a",
+    "glove.6B.zip": "b64e54f1877d2f735bdd000c1d7d771e25c7dfdc",
+    "glove.840B.300d.zip": "8084fbacc2dee3b1fd1ca4cc534cbfff3519ed0d",
+    "glove.twitter.27B.zip": "dce69c404025a8312c323197347695e81fd529fc",
+}
+
+# Codes of Wikipedia's languages.
+_LANGUAGES = """
+aa ab ace ady af ak als am an ang ar arc arz as ast av ay az azb ba bar bat_smg bcl be bg bh bi
+bjn bm bn bo bpy br bs bug bxr ca cbk_zam cdo ce ceb ch cho chr chy ckb co cr crh cs csb cu cv cy
+da de diq dsb dv dz ee el eml en eo es et eu ext fa ff fi fiu_vro fj fo fr frp frr fur fy ga gag
+gan gd gl glk gn gom got gu gv ha hak haw he hi hif ho hr hsb ht hu hy hz ia id ie ig ii ik ilo io
+is it iu ja jam jbo jv ka kaa kab kbd kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky la lad
+lb lbe lez lg li lij lmo ln lo lrc lt ltg lv mai map_bms mdf mg mh mhr mi min mk ml mn mo mr mrj
+ms mt mus mwl my myv mzn na nah nap nds nds_nl ne new ng nl nn no nov nrm nso nv ny oc olo om or
+os pa pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa_rup roa_tara ru rue
+rw sa sah sc scn sco sd se sg sh si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy
+te tet tg th ti tk tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war
+wo wuu xal xh xmf yi yo za zea zh zh_classical zh_min_nan zh_yue zu
+"""
+
+# Languages whose vectors lie in one common space.
+_ALIGNED = """
+ar bg ca cs da de el en es et fi fr he hr hu id it mk nl no pl pt ro ru sk sl sv tr uk vi
+"""
+
+FASTTEXT = (
+    "crawl-300d-2M.vec",
+    "wiki-news-300d-1M.vec",
+    "wiki-news-300d-1M-subword.vec",
+    *(f"wiki.{code}.vec" for code in _LANGUAGES.split()),
+    *(f"wiki.multi.{code}.vec" for code in _ALIGNED.split()),
+)
+
 
 Class = TypeVar("Class", bound=type)
 _kinds: dict[str, type] = {}
@@ -203,7 +246,9 @@ class _TokenEmbedding(vocab.Vocabulary):
         """Put the vectors of several embeddings side by side."""
         # The first token is the vocabulary's unknown one; each embedding has its own name for it.
         parts = [
-            each.idx_to_vec.asnumpy()[[0, *each.to_indices(vocabulary.idx_to_token[1:])]]
+            each.idx_to_vec.asnumpy()[
+                [0, *cast("list[int]", each.to_indices(vocabulary.idx_to_token[1:]))]
+            ]
             for each in token_embeddings
         ]
         self._vec_len = sum(each.vec_len for each in token_embeddings)
@@ -231,10 +276,10 @@ class _TokenEmbedding(vocab.Vocabulary):
             Whether to look for the lower-case form of a missing token.
         """
         single = not isinstance(tokens, list)
-        wanted = [tokens] if single else tokens
+        expected = [tokens] if single else tokens
         if lower_case_backup:
-            wanted = [t if t in self.token_to_idx else t.lower() for t in wanted]
-        rows = self.idx_to_vec.asnumpy()[self.to_indices(wanted)]
+            expected = [t if t in self.token_to_idx else t.lower() for t in expected]
+        rows = self.idx_to_vec.asnumpy()[self.to_indices(expected)]
         return _array(rows[0] if single else rows)
 
     def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
@@ -249,16 +294,16 @@ class _TokenEmbedding(vocab.Vocabulary):
                 if single
                 else "`new_vectors` must be a 2-D NDArray if `tokens` is a list of several strings."
             )
-        wanted = tokens if isinstance(tokens, list) else [tokens]
+        expected = tokens if isinstance(tokens, list) else [tokens]
         rows = new_vectors.asnumpy()
         rows = rows[None] if rows.ndim == 1 else rows
-        if rows.shape != (len(wanted), self.vec_len):
+        if rows.shape != (len(expected), self.vec_len):
             raise AssertionError(
                 "The length of new_vectors must be equal to the number of tokens and the width of "
                 "new_vectors must be equal to the dimension of embeddings of the glossary: "
-                f"{(len(wanted), self.vec_len)} is needed, {rows.shape} is given."
+                f"{(len(expected), self.vec_len)} is needed, {rows.shape} is given."
             )
-        for token in wanted:
+        for token in expected:
             if token not in self.token_to_idx:
                 raise ValueError(
                     f"Token {token} is unknown. To update the embedding vector for an unknown "
@@ -266,7 +311,7 @@ class _TokenEmbedding(vocab.Vocabulary):
                     f"{self.unknown_token} in `tokens`. This is to avoid unintended updates."
                 )
         whole = self.idx_to_vec.asnumpy()
-        whole[self.to_indices(wanted)] = rows
+        whole[self.to_indices(expected)] = rows
         self._idx_to_vec[:] = _array(whole)
 
 

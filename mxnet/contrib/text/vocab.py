@@ -21,7 +21,7 @@ class Vocabulary:
     min_freq : int
         How often a token must occur to be taken.
     unknown_token
-        The token with the number 0, which stands for all that have none.
+        The token with the number 0, which represents all that have none.
     reserved_tokens
         Tokens to number in any case.
 
@@ -55,18 +55,18 @@ class Vocabulary:
         self._reserved_tokens = None if reserved_tokens is None else list(reserved_tokens)
         self._idx_to_token: list[Any] = [unknown_token, *(reserved_tokens or ())]
         if counter is not None:
-            self._add_counted(counter, most_freq_count, min_freq)
+            self._add_by_count(counter, most_freq_count, min_freq)
         self._token_to_idx = {token: i for i, token in enumerate(self._idx_to_token)}
 
-    def _add_counted(self, counter: Counter, most_freq_count: int | None, min_freq: int) -> None:
+    def _add_by_count(self, counter: Counter, most_freq_count: int | None, min_freq: int) -> None:
         _require(
             isinstance(counter, Counter), "`counter` must be an instance of collections.Counter."
         )
         special = set(self._idx_to_token)
         # Equally frequent tokens are taken in the order of the alphabet.
         ranked = sorted(sorted(counter.items()), key=lambda pair: pair[1], reverse=True)
-        wanted = [token for token, n in ranked if n >= min_freq and token not in special]
-        self._idx_to_token += wanted[:most_freq_count]
+        target = [token for token, n in ranked if n >= min_freq and token not in special]
+        self._idx_to_token += target[:most_freq_count]
 
     def __len__(self) -> int:
         return len(self._idx_to_token)
@@ -83,7 +83,7 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """The token that stands for all that have no number."""
+        """The token that represents all that have no number."""
         return self._unknown_token
 
     @property
@@ -99,12 +99,12 @@ class Vocabulary:
 
     def to_tokens(self, indices: int | list[int]) -> Any:
         """Return the token of a number, or of each in a list."""
-        found = []
+        results = []
         for index in indices if isinstance(indices, list) else [indices]:
             if not isinstance(index, int) or index >= len(self):
                 raise ValueError(f"Token index {index} in the provided `indices` is invalid.")
-            found.append(self._idx_to_token[index])
-        return found if isinstance(indices, list) else found[0]
+            results.append(self._idx_to_token[index])
+        return results if isinstance(indices, list) else results[0]
 
 
 def _require(condition: bool, message: str) -> None:

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from ...ops.fused.attention import fused_attention, fused_self_attention
 from ...ops.fused.likelihood import likelihood_loss
-from ...ops.nn.sequences.attention import (
-    interleaved_matmul_selfatt_qk,
-    interleaved_matmul_selfatt_valatt,
-)
-from ...ops.nn.softmax import softmax
-from ...ops.tensor.math.arithmetic import div_scalar, mul_scalar
-from ...ops.tensor.math.products import batch_dot
-from ...ops.tensor.math.reduce import mean
-from ...ops.tensor.selection.indexing import pick
+from ...ops.nn.activation import softmax
+from ...ops.nn.sequence import interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
+from ...ops.tensor.arithmetic import div_scalar, mul_scalar
+from ...ops.tensor.indexing import pick
+from ...ops.tensor.products import batch_dot
+from ...ops.tensor.reduce import mean
 from ..node import Node
 from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

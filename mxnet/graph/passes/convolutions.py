@@ -19,10 +19,9 @@ follows keeps the order of the first convolution's result, so that only its data
 from __future__ import annotations
 
 from ...ops.fused.convolution import convolution_channels_last, fused_convolution
-from ...ops.nn.convolutions.convolution import convolution
-from ...ops.nn.convolutions.layouts import CHANNELS_LAST
-from ...ops.nn.normalizations.batch_norm import batch_norm, batch_norm_v1, sync_batch_norm
-from ...ops.tensor.math.arithmetic import broadcast_add, elemwise_add
+from ...ops.nn.convolution import CHANNELS_LAST, convolution
+from ...ops.nn.normalization import batch_norm, batch_norm_v1, sync_batch_norm
+from ...ops.tensor.arithmetic import broadcast_add, elemwise_add
 from ..node import Node
 from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

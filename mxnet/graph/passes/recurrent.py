@@ -26,12 +26,12 @@ from ...ops.declare import Epilogue
 from ...ops.fused.dense import project_steps
 from ...ops.fused.recurrent import rnn_steps, rnn_unpacked
 from ...ops.nn.dense import fully_connected
-from ...ops.nn.sequences.recurrent import GATES, rnn
-from ...ops.tensor.math.arithmetic import elemwise_add, elemwise_mul, elemwise_sub, rminus_scalar
+from ...ops.nn.recurrent import GATES, rnn
+from ...ops.tensor.arithmetic import elemwise_add, elemwise_mul, elemwise_sub, rminus_scalar
+from ...ops.tensor.joining import concat, rnn_param_concat, slice_channel, stack
 from ...ops.tensor.passing import ones_like
-from ...ops.tensor.selection.slicing import reverse
-from ...ops.tensor.shaping.joining import concat, rnn_param_concat, slice_channel, stack
-from ...ops.tensor.shaping.shape_changing import expand_dims, reshape, swap_axis
+from ...ops.tensor.shape_changing import expand_dims, reshape, swap_axis
+from ...ops.tensor.slicing import reverse
 from ..node import Entry, Node, auxiliary_positions
 from ..rewrite import Match, Pattern, Rebuild, Rule, make_node, named_inputs, rewrite
 from ..typed import TypedGraph

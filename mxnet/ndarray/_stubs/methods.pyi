@@ -113,7 +113,7 @@ class NDArrayMethods(Handle):
         """Hyperbolic cosine."""
 
     def crop(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+        """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
     def degrees(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Radians to degrees."""
@@ -242,7 +242,7 @@ class NDArrayMethods(Handle):
         """Return the number of elements as an array."""
 
     def slice(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+        """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
     def slice_axis(self, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Take ``begin:end`` of one axis; negative numbers count from its end."""

@@ -309,7 +309,7 @@ def cosh(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Hyperbolic cosine."""
 
 def crop(data: NDArray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def ctc_loss(data: NDArray | None = None, label: NDArray | None = None, data_lengths: NDArray | None = None, label_lengths: NDArray | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Return, for each sequence, minus the log of the probability of its labels."""
@@ -726,7 +726,7 @@ def size_array(data: NDArray | None = None, out: Any = None, name: str | None = 
     """Return the number of elements as an array."""
 
 def slice(data: NDArray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def slice_axis(data: NDArray | None = None, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Take ``begin:end`` of one axis; negative numbers count from its end."""

@@ -198,7 +198,7 @@ def sinh(data: NDArray | None = None, out: Any = None, name: str | None = None, 
     """Hyperbolic sine."""
 
 def slice(data: NDArray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def sqrt(data: NDArray | None = None, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Square root."""

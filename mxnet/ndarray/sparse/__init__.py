@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...base import integer_types, numeric_types
 from ...imperative.apply import apply
 from ...imperative.handle import current
-from ...ops.sparse.storage import cast_storage as _cast_storage
+from ...ops.sparse import cast_storage as _cast_storage
 from ..ndarray import NDArray
 from . import elementwise, products, selection
 from .arrays import (

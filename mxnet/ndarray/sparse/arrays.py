@@ -20,7 +20,7 @@ from ... import dtypes, env
 from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError
-from ...formats.parameters import params_file
+from ...formats import params_file
 from ...imperative.apply import parse_context, stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain

@@ -13,18 +13,21 @@ from ...imperative.apply import apply
 from ...imperative.handle import wrap, wrap_plain
 from ...ops import registry
 from ...ops.declare import Op
-from ...ops.sparse.storage_rules import CSR, DENSE, ROWS
-from ...ops.tensor.math.arithmetic import (
+from ...ops.sparse import CSR, DENSE, ROWS
+from ...ops.tensor.arithmetic import (
+    BY_DUNDER,
+    BY_NAME,
+    OPERATIONS,
+    Operation,
     add_n,
     grad_add,
     scatter_add_number,
     scatter_divide,
     scatter_subtract_number,
 )
-from ...ops.tensor.math.elementwise import clip, quadratic
-from ...ops.tensor.math.operations import BY_DUNDER, BY_NAME, OPERATIONS, Operation
+from ...ops.tensor.elementwise import clip, quadratic
+from ...ops.tensor.indexing import where
 from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
-from ...ops.tensor.selection.indexing import where
 from ..ndarray import NDArray
 from ..operator_overloads import NUMBERS, unsupported_operand
 from . import layout

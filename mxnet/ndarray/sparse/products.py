@@ -12,10 +12,9 @@ from torch.nn import functional
 from ...error import DTypeError, MXNetError, ShapeError
 from ...imperative.handle import plain, wrap
 from ...imperative.state import state
-from ...ops.sparse.storage import sparse_embedding
-from ...ops.sparse.storage_rules import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS
-from ...ops.tensor.math.products import dot, dot_shape
-from ...ops.tensor.selection.indexing import embedding
+from ...ops.sparse import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS, sparse_embedding
+from ...ops.tensor.indexing import embedding
+from ...ops.tensor.products import dot, dot_shape
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, make, warn_of_operator

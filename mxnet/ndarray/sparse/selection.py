@@ -8,12 +8,11 @@ from torch import Tensor
 from ...error import MXNetError
 from ...imperative.handle import plain, wrap_plain, writable
 from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
-from ...ops.sparse.storage import cast_storage, getnnz, retain
-from ...ops.sparse.storage_rules import DENSE, ROWS
-from ...ops.tensor.math.reduce import mean, norm, square_sum, sum_
-from ...ops.tensor.selection.indexing import take
-from ...ops.tensor.selection.slicing import slice_
-from ...ops.tensor.shaping.joining import concat
+from ...ops.sparse import DENSE, ROWS, cast_storage, getnnz, retain
+from ...ops.tensor.indexing import take
+from ...ops.tensor.joining import concat
+from ...ops.tensor.reduce import mean, norm, square_sum, sum_
+from ...ops.tensor.slicing import slice_
 from ...ops.training.adam import adam_update
 from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_update
 from ...ops.training.sgd import sgd_mom_update, sgd_update

@@ -114,7 +114,7 @@ def sigmoid(data: ndarray | None = None, out: Any = None, name: str | None = Non
     """Logistic function: ``1 / (1 + e^-x)``."""
 
 def slice(data: ndarray | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def smooth_l1(data: ndarray | None = None, scalar: float = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``."""

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ...graph import Graph
-from ...ops.nn.sequences.recurrent import unpack_parameters
+from ...ops.nn.recurrent import unpack_parameters
 from ..builder import INT64, Builder, Call, load_onnx, onnx_dtype, row
 
 BOOL = torch.bool

@@ -6,11 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..declare import op
-from ..nn.sequences.attention import (
-    heads_of,
-    interleaved_matmul_selfatt_qk,
-    interleaved_matmul_selfatt_valatt,
-)
+from ..nn.sequence import heads_of, interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
 from ..shapes import Shape
 
 

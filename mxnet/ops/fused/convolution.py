@@ -21,20 +21,20 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
-from .. import torch_kernels
 from ..attributes import Count, Floats, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import OneAux, Op, ZeroAux, op
-from ..nn.convolutions.convolution import (
+from ..families import torch_nn
+from ..nn.convolution import (
     CONVOLUTIONS,
     convolution,
     convolution_inputs,
     convolution_shapes,
     convolution_work,
 )
-from ..nn.normalizations.batch_norm import WideParameters
+from ..nn.normalization import WideParameters
 from ..shapes import Shape, Shapes
-from ..tensor.math.elementwise import clip
+from ..tensor.elementwise import clip
 from .unchanged import Unchanged, require_finite
 
 NONE = "none"
@@ -47,14 +47,14 @@ PLAIN: dict[str, Callable[..., Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "clip": lambda x, low, high: clip.function(x, a_min=low, a_max=high),
-    "leaky": lambda x, slope: torch_kernels.nn.leaky_relu(x, slope),
+    "leaky": lambda x, slope: torch_nn.leaky_relu(x, slope),
 }
 IN_PLACE: dict[str, Callable[..., Tensor]] = {
     "relu": torch.relu_,
     "sigmoid": torch.sigmoid_,
     "tanh": torch.tanh_,
     "clip": lambda x, low, high: x.clamp_(low, high),
-    "leaky": lambda x, slope: torch_kernels.nn.leaky_relu_(x, slope),
+    "leaky": lambda x, slope: torch_nn.leaky_relu_(x, slope),
 }
 # What oneDNN calls them.
 ONEDNN = {

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from ..declare import op
 from ..shapes import Shape
-from ..tensor.math.arithmetic import mul_scalar
-from ..tensor.math.elementwise import negative
-from ..tensor.math.reduce import mean
-from ..tensor.selection.indexing import pick
+from ..tensor.arithmetic import mul_scalar
+from ..tensor.elementwise import negative
+from ..tensor.indexing import pick
+from ..tensor.reduce import mean
 
 _NO_REDUCTION = 0
 _NEVER = -(1 << 62)  # torch leaves out the label `ignore_index`; here there is none

@@ -11,16 +11,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..nn.sequences.recurrent import (
-    GATES,
-    KERNELS,
-    Mode,
-    output_names,
-    rnn,
-    rnn_outputs,
-    rnn_work,
-    unpacked,
-)
+from ..nn.recurrent import GATES, KERNELS, Mode, output_names, rnn, rnn_outputs, rnn_work, unpacked
 from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes
 
 

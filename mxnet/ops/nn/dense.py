@@ -7,12 +7,12 @@ import math
 from torch import Tensor
 
 from ...error import ShapeError
-from .. import torch_kernels
 from ..attributes import Positive
 from ..declare import op
+from ..families import torch_nn
 from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes, unify
 
-linear = torch_kernels.nn.linear
+linear = torch_nn.linear
 
 
 def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

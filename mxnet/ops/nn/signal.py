@@ -85,9 +85,9 @@ def count_sketch(
     >>> mx.nd.contrib.count_sketch(mx.nd.array([[1, 2, 3]]), h, s, out_dim=2).asnumpy()
     array([[ 4., -2.]], dtype=float32)
     """
-    place = h.reshape(-1).long()
+    position = h.reshape(-1).long()
     sums = data.new_zeros((*data.shape[:-1], out_dim))
-    return sums.index_add(-1, place, data * s.reshape(-1))
+    return sums.index_add(-1, position, data * s.reshape(-1))
 
 
 @count_sketch.infer_inputs

@@ -17,7 +17,7 @@ from ..declare import OpContext, op
 from ..families import number
 from ..shapes import Shapes, same, unify
 from ..tensor.creation import filled_directly, sequence
-from .promotion import AttributeTypes
+from .families import AttributeTypes
 
 _F32 = torch.float32
 
@@ -69,13 +69,13 @@ def identity(*, shape: Shape = (), ctx: str = "", dtype: DType = _F32, run: OpCo
     array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    made = torch.zeros(_known("_npi_identity", shape), dtype=dtype, device=run.device)
-    if shape and made.numel():
+    output = torch.zeros(_known("_npi_identity", shape), dtype=dtype, device=run.device)
+    if shape and output.numel():
         diagonal = torch.arange(min(shape), device=run.device)
-        made[(diagonal,) * (len(shape) if len(shape) > 1 else 1)] = 1
+        output[(diagonal,) * (len(shape) if len(shape) > 1 else 1)] = 1
         if len(shape) == 1:
-            made[1:] = 0
-    return made
+            output[1:] = 0
+    return output
 
 
 @op("_npi_full_like", shape=same)
@@ -94,8 +94,8 @@ def full_like(a: Tensor, *, fill_value: float, ctx: str = "", dtype: DType | Non
     >>> mx.nd._internal._npi_full_like(mx.nd.array([1, 2]), fill_value=3).asnumpy()
     array([3., 3.], dtype=float32)
     """
-    wanted = dtype or a.dtype
-    return number(fill_value, wanted).to(a.device).expand(a.shape).clone()
+    target = dtype or a.dtype
+    return number(fill_value, target).to(a.device).expand(a.shape).clone()
 
 
 full_like.type_pattern = AttributeTypes(lambda dtype: dtype)
@@ -160,10 +160,10 @@ def eye(
            [0., 0., 1.]], dtype=float32)
     """
     columns = N if M is None else M
-    made = torch.zeros(_known("_npi_eye", (N, columns)), dtype=dtype, device=run.device)
+    output = torch.zeros(_known("_npi_eye", (N, columns)), dtype=dtype, device=run.device)
     if -N < k < columns:
-        made.diagonal(k).fill_(1)
-    return made
+        output.diagonal(k).fill_(1)
+    return output
 
 
 @eye.infer_outputs
@@ -260,10 +260,10 @@ def window(short: str, coefficients: tuple[float, ...], result: str) -> None:
         if M <= 1:
             return torch.ones(max(M, 0), dtype=dtype, device=run.device)
         angle = torch.arange(M, dtype=torch.float64, device=run.device) * (2 * math.pi / (M - 1))
-        made = torch.zeros_like(angle)
+        output = torch.zeros_like(angle)
         for i, c in enumerate(coefficients):
-            made += c * torch.cos(i * angle)
-        return made.to(dtype)
+            output += c * torch.cos(i * angle)
+        return output.to(dtype)
 
     function.__name__ = function.__qualname__ = short
     function.__doc__ = f"""Make the {short.capitalize()} window of ``M`` points.

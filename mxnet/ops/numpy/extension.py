@@ -12,8 +12,8 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
-from ..tensor.memory import in_row_order, may_share
-from ..tensor.shaping.reshape_codes import complete_by_size
+from ..tensor.passing import in_row_order, may_share
+from ..tensor.shape_changing import complete_by_size
 
 unary(
     "_npx_relu",
@@ -43,19 +43,19 @@ def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Sh
     (2, 3, 4)
     """
     if reverse:
-        made = _read_codes(shape[::-1], codes[::-1], codes)[::-1]
+        output = _read_codes(shape[::-1], codes[::-1], codes)[::-1]
     else:
-        made = _read_codes(shape, codes, codes)
+        output = _read_codes(shape, codes, codes)
     if not is_known(shape):
-        return tuple(UNKNOWN if n is None else n for n in made)
+        return tuple(UNKNOWN if n is None else n for n in output)
     total = torch.Size(shape).numel()
-    sizes = [n for n in made if n is not None]
+    sizes = [n for n in output if n is not None]
     rest = torch.Size(sizes).numel()
-    if None in made and rest and total % rest == 0:
-        return tuple(total // rest if n is None else n for n in made)
-    if None in made and not rest and not total:
-        return tuple(0 if n is None else n for n in made)
-    if None in made or rest != total:
+    if None in output and rest and total % rest == 0:
+        return tuple(total // rest if n is None else n for n in output)
+    if None in output and not rest and not total:
+        return tuple(0 if n is None else n for n in output)
+    if None in output or rest != total:
         raise ShapeError(
             f"_npx_reshape: cannot reshape array of shape {list(shape)} into shape "
             f"{list(codes)}, reverse = {int(reverse)}."
@@ -64,7 +64,7 @@ def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Sh
 
 
 def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
-    made: list[int | None] = []
+    items: list[int | None] = []
     source = 0
     pending = iter(codes)
 
@@ -79,15 +79,15 @@ def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
 
     for code in pending:
         if code >= 0:
-            made.append(code)
+            items.append(code)
             source += 1
         elif code == -1:
-            if None in made:
+            if None in items:
                 raise ShapeError(f"_npx_reshape: only one size can be -1, but got {list(given)}.")
-            made.append(None)
+            items.append(None)
             source += 1
         elif code == -2:
-            made.append(take())
+            items.append(take())
         elif code == -3:
             if take() not in (1, UNKNOWN):
                 raise ShapeError(
@@ -95,16 +95,16 @@ def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
                     f"{shape[source - 1]} there."
                 )
         elif code == -4:
-            made.extend(shape[source:])
+            items.extend(shape[source:])
             source = len(shape)
         elif code == -5:
             first, second = take(), take()
-            made.append(UNKNOWN if UNKNOWN in (first, second) else first * second)
+            items.append(UNKNOWN if UNKNOWN in (first, second) else first * second)
         elif code == -6:
-            made.extend(_split(take(), next(pending, None), next(pending, None), given))
+            items.extend(_split(take(), next(pending, None), next(pending, None), given))
         else:
             raise ShapeError(f"_npx_reshape: {code} is not one of the codes -1 to -6.")
-    return made
+    return items
 
 
 def _split(size: int, first: int | None, second: int | None, given: Shape) -> tuple[int, int]:

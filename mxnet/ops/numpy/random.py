@@ -147,13 +147,13 @@ def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: boo
         return common
     if repeats:
         return (*size, *common)
-    wanted = broadcast_two(tuple(size), common)
-    if len(common) > len(size) or wanted != tuple(size):
+    target = broadcast_two(tuple(size), common)
+    if len(common) > len(size) or target != tuple(size):
         raise ShapeError(
             f"{name}: operands could not be broadcast together with shapes {list(common)} "
             f"{list(size)}."
         )
-    return wanted
+    return target
 
 
 def _check_sign(name: str, row: Distribution, key: str, value: Any) -> None:
@@ -266,8 +266,8 @@ def distribution(row: Distribution) -> Op:
         known = given_shapes(ins)
         if known is None:
             return ins, outs
-        found = drawn_shape(name, known, attrs["size"], row.repeats)
-        return ins, [unify(found, outs[0], "the output")]
+        result = drawn_shape(name, known, attrs["size"], row.repeats)
+        return ins, [unify(result, outs[0], "the output")]
 
     optional = {"input1": lambda a: count(a) > 0, "input2": lambda a: count(a) > 1}
     declare = op(
@@ -290,8 +290,8 @@ def _bernoulli_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Sh
     known = given_shapes(ins)
     if known is None:
         return ins, outs
-    found = drawn_shape("_npi_bernoulli", known, attrs["size"], False)
-    return ins, [unify(found, outs[0], "the output")]
+    result = drawn_shape("_npi_bernoulli", known, attrs["size"], False)
+    return ins, [unify(result, outs[0], "the output")]
 
 
 @op(

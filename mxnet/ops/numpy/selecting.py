@@ -12,7 +12,7 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import check_same_dtype, number, refuse_bool
 from ..shapes import UNKNOWN, broadcast, same
-from ..tensor.shaping.shape_changing import axis_within
+from ..tensor.shape_changing import axis_within
 
 
 def _chosen(condition: Tensor) -> Tensor:
@@ -140,10 +140,10 @@ def boolean_mask_assign_tensor(
     """
     _mask("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
     check_same_dtype("_npi_boolean_mask_assign_tensor", data, value)
-    places = _chosen(mask).nonzero(as_tuple=True)
-    made = data.clone()
-    made[(slice(None),) * start_axis + places] = value
-    return made
+    positions = _chosen(mask).nonzero(as_tuple=True)
+    output = data.clone()
+    output[(slice(None),) * start_axis + positions] = value
+    return output
 
 
 def _as_data(*shapes: Shape | None, **_: float) -> Shape | None:
@@ -193,16 +193,16 @@ def unique(
     along = None if axis is None else dim  # with an axis, torch cannot order NaN
     values, inverse, counts = torch.unique(flat, return_inverse=True, return_counts=True, dim=along)
     inverse = inverse.reshape(-1)
-    made = [values]
+    items = [values]
     if return_index:
-        places = torch.arange(inverse.numel(), device=data.device)
+        positions = torch.arange(inverse.numel(), device=data.device)
         first = torch.full_like(counts, inverse.numel())
-        made.append(first.scatter_reduce(0, inverse, places, "amin"))
+        items.append(first.scatter_reduce(0, inverse, positions, "amin"))
     if return_inverse:
-        made.append(inverse)
+        items.append(inverse)
     if return_counts:
-        made.append(counts)
-    return tuple(made) if len(made) > 1 else values
+        items.append(counts)
+    return tuple(items) if len(items) > 1 else values
 
 
 @unique.infer_outputs
@@ -216,9 +216,9 @@ def unique_shapes(
     first = along if axis is None else (*data[:axis], UNKNOWN, *data[axis + 1 :])
     sizes = data if axis is None else data[axis : axis + 1 or None]
     size = UNKNOWN if UNKNOWN in sizes else math.prod(sizes)
-    made = [first, along] if others["return_index"] else [first]
-    made += [(size,)] if return_inverse else []
-    return made + ([along] if others["return_counts"] else [])
+    items = [first, along] if others["return_index"] else [first]
+    items += [(size,)] if return_inverse else []
+    return items + ([along] if others["return_counts"] else [])
 
 
 @op("_npi_share_memory", types="T U -> bool")

@@ -11,12 +11,12 @@ from ...error import MXNetError, ShapeError
 from ..attributes import DType
 from ..declare import OneAux, Op, ZeroAux, op
 from ..nn.activation import activation
-from ..nn.convolutions.pooling import pooling, pooling_output
+from ..nn.pooling import pooling, pooling_output
 from ..shapes import Shape, Shapes, TypePattern, unify
-from ..tensor.math.arithmetic import elemwise_add
-from ..tensor.selection.indexing import embedding, embedding_shape
-from ..tensor.shaping.joining import concat
-from ..tensor.shaping.shape_changing import flatten, flatten_shape
+from ..tensor.arithmetic import elemwise_add
+from ..tensor.indexing import embedding, embedding_shape
+from ..tensor.joining import concat
+from ..tensor.shape_changing import flatten, flatten_shape
 from .conversions import (
     HALF_STEPS,
     INT32_STEPS,

@@ -19,11 +19,11 @@ from ..attributes import Count, Floats, Positive, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import Attrs, OneAux, ZeroAux, op
 from ..fused.convolution import NORM, fold_batch_norm, fused_convolution_inputs, fused_shapes
-from ..nn.convolutions.convolution import convolution, convolution_work
-from ..nn.convolutions.pooling import Convention, pooling, pooling_output
+from ..nn.convolution import convolution, convolution_work
 from ..nn.dense import fully_connected, fully_connected_inputs, fully_connected_work
+from ..nn.pooling import Convention, pooling, pooling_output
 from ..shapes import Shape, Shapes, same
-from ..tensor.shaping.joining import concat
+from ..tensor.joining import concat
 from .conversions import range_step
 
 EIGHT_BITS, SEVEN_BITS = 127.0, 63.0

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..declare import Op, op
-from ..nn.convolutions.convolution import convolution, convolution_inputs
+from ..nn.convolution import convolution, convolution_inputs
 from ..nn.dense import fully_connected, fully_connected_inputs
 from ..shapes import Shape, Shapes, TypePattern
 from .conversions import (

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ...error import MXNetError, ShapeError
 from ..declare import op
-from ..nn.sequences.recurrent import rnn, rnn_inputs, rnn_outputs, unpack_parameters
+from ..nn.recurrent import rnn, rnn_inputs, rnn_outputs, unpack_parameters
 from ..shapes import Shape
 from .conversions import _check_dtype
 

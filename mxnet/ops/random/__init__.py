@@ -1,3 +1,3 @@
 """Random numbers: distributions, choices and densities."""
 
-from . import choices, densities, distributions
+from . import densities, distributions

@@ -1,6 +1,6 @@
 """Densities of the distributions in `random`, of whole arrays of samples.
 
-Parameters have the leading axes of the samples; each stands for all samples behind its own
+Parameters have the leading axes of the samples; each applies to all samples behind its own
 element. Discrete samples carry no gradient.
 """
 
@@ -87,12 +87,12 @@ def _density(
             )
         aligned = (*leading, *(1 for _ in sample.shape[len(leading) :]))
         x = sample.detach() if discrete else sample
-        found = logarithm(x, *(p.reshape(aligned) for p in given))
-        return found if is_log else found.exp()
+        result = logarithm(x, *(p.reshape(aligned) for p in given))
+        return result if is_log else result.exp()
 
     constant = ("sample",) if discrete or logarithm is _uniform else ()
     declare = op(full, full[1:], precision="widest", without_gradient=constant)
-    made = declare(_signed(function, full, doc, example, parameters))
+    record = declare(_set_signature(function, full, doc, example, parameters))
 
     def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
         known = None
@@ -103,12 +103,12 @@ def _density(
     def shape_of(x: Shape | None, *given: Shape | None, **_: bool) -> Shape | None:
         return x
 
-    made.infer_inputs(shapes_of_parameters)
-    made.infer_outputs(shape_of)
-    return made
+    record.infer_inputs(shapes_of_parameters)
+    record.infer_outputs(shape_of)
+    return record
 
 
-def _signed(
+def _set_signature(
     function: Callable, name: str, doc: str, example: str, parameters: tuple[str, ...]
 ) -> Callable:
     """Name the inputs for `op`, and make the docstring."""
@@ -120,8 +120,8 @@ def _signed(
     )
     function.__annotations__ = {**dict.fromkeys(inputs, Tensor), "is_log": bool, "return": Tensor}
     function.__name__ = function.__qualname__ = name.lstrip("_")
-    given, wanted = example.split(" -> ")
-    function.__doc__ = f"{doc}\n\n    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {wanted}\n    "
+    given, target = example.split(" -> ")
+    function.__doc__ = f"{doc}\n\n    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {target}\n    "
     return function
 
 
@@ -204,9 +204,9 @@ def random_pdf_dirichlet(sample: Tensor, alpha: Tensor, *, is_log: bool = False)
             f"{name}: alpha of {list(alpha.shape)} does not fit samples of {list(sample.shape)}."
         )
     aligned = (*leading, *(1 for _ in range(extra)), alpha.shape[-1])
-    found = _dirichlet(sample, alpha.reshape(aligned))
-    found = found if found.ndim else found.reshape(1)
-    return found if is_log else found.exp()
+    result = _dirichlet(sample, alpha.reshape(aligned))
+    result = result if result.ndim else result.reshape(1)
+    return result if is_log else result.exp()
 
 
 @random_pdf_dirichlet.infer_outputs

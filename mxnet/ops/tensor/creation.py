@@ -20,7 +20,7 @@ from ..attributes import Count, DType, Shape
 from ..declare import OpContext, op
 from ..families import number
 from ..shapes import UNKNOWN, Shapes, same, unify
-from .shaping.shape_changing import axis_within
+from .shape_changing import axis_within
 
 _F32, _CPU = torch.float32, torch.device("cpu")
 
@@ -119,8 +119,8 @@ def zeros_without_dtype(
     >>> mx.nd._internal._zeros_without_dtype(shape=(2,)).asnumpy()
     array([0., 0.], dtype=float32)
     """
-    wanted = _known("_zeros_without_dtype", shape)
-    return torch.zeros(wanted, dtype=_dtype_of_code(dtype), device=run.device)
+    target = _known("_zeros_without_dtype", shape)
+    return torch.zeros(target, dtype=_dtype_of_code(dtype), device=run.device)
 
 
 def sequence(
@@ -237,10 +237,10 @@ def eye(
     array([[0., 1., 0.],
            [0., 0., 1.]], dtype=float32)
     """
-    made = torch.zeros(N, M or N, dtype=dtype, device=run.device)
+    output = torch.zeros(N, M or N, dtype=dtype, device=run.device)
     if -N < k < (M or N):
-        made.diagonal(k).fill_(1)
-    return made
+        output.diagonal(k).fill_(1)
+    return output
 
 
 @eye.infer_outputs

@@ -1,21 +1,62 @@
-"""Operators that hand values on: copies, casts, and what changes only the gradient."""
+"""Operators that pass arrays on: copies, casts, gradients that stop, and the order in memory."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from ...error import ShapeError
 from ..attributes import ArrayCount, DType
-from ..declare import op
+from ..declare import Op, op
 from ..families import check_same_dtype, shown, unary
 from ..shapes import TypePattern, same
-from .math.elementwise import round_away
+from .elementwise import round_away
 
 if TYPE_CHECKING:
     from ..declare import Op
+
+
+def own(tensor: Tensor) -> Tensor:
+    """Return the tensor in row order, copied if it shares another's memory."""
+    if tensor._is_view() and tensor.is_contiguous():
+        return tensor.clone()
+    return tensor.contiguous()
+
+
+def may_share(op: Op) -> Op:
+    """Make an operator copy what its body would share, as MXNet's does.
+
+    The sharing form is the variant ``"view"``: a prepared graph, where nobody writes between two
+    steps, runs it for free.
+    """
+    function = op.function
+    op.variant("view")(lambda attrs: partial(function, **attrs))
+    op.function = op.kernel = _copying(function)
+    return op
+
+
+def in_row_order(op: Op) -> Op:
+    """Give results memory of their own in row order, of which parts are views.
+
+    Torch's factorizations return columns side by side.
+    """
+    op.function = op.kernel = _copying(op.function)
+    return op
+
+
+def _copying(function: Callable) -> Callable:
+    @wraps(function)
+    def copying(*tensors: Tensor, **attrs: Any) -> Any:
+        output = function(*tensors, **attrs)
+        if type(output) is tuple:
+            return tuple([own(t) for t in output])
+        return output.clone() if output is tensors[0] else own(output)
+
+    return copying
 
 
 @op("_copy", "identity", shape=same, identity=True)
@@ -226,8 +267,8 @@ class MulticastTypes(TypePattern):
         """Infer the outputs once every input is known."""
         if None in ins:
             return ins, outs
-        wanted = common_type(ins, attrs["cast_narrow"])
-        return ins, list(ins) if wanted is None else [wanted] * len(outs)
+        target = common_type(ins, attrs["cast_narrow"])
+        return ins, list(ins) if target is None else [target] * len(outs)
 
 
 def pairwise_same(ins: list, outs: list, attrs: dict) -> tuple[list, list]:
@@ -262,9 +303,9 @@ def amp_multicast(
     >>> [a.shape for a in mx.nd.amp_multicast(x, y, num_outputs=2)]
     [(1,), (1,)]
     """
-    wanted = common_type([x.dtype for x in data], cast_narrow)
-    made = tuple(x.to(wanted or x.dtype, copy=True) for x in data)
-    return made[0] if len(made) == 1 else made
+    target = common_type([x.dtype for x in data], cast_narrow)
+    output = tuple(x.to(target or x.dtype, copy=True) for x in data)
+    return output[0] if len(output) == 1 else output
 
 
 amp_multicast.type_pattern = MulticastTypes(None)

@@ -13,9 +13,7 @@ import torch
 
 from ...error import MXNetError
 from .fused import fuse_adam_
-from .multi import MultiUpdate
-from .rules import rule
-from .tensor_list import TensorList, as_list, decay_gradient, scale_gradient
+from .rules import MultiUpdate, TensorList, as_list, decay_gradient, rule, scale_gradient
 
 __all__ = ["adam", "adamax", "adamw", "ftml", "nadam", "step_adam_"]
 

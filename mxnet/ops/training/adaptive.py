@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ...error import ShapeError
 from .adam import check_rate
-from .rules import rule
-from .tensor_list import TensorList, as_list, decay_gradient, scale_gradient
+from .rules import TensorList, as_list, decay_gradient, rule, scale_gradient
 
 __all__ = ["adadelta", "adagrad", "ftrl", "group_adagrad", "rmsprop", "rmspropalex"]
 

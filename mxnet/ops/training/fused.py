@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from .tensor_list import TensorList, Tensors, as_list
+from .rules import TensorList, Tensors, as_list
 
 _kernels = torch._C._VariableFunctions  # type: ignore[attr-defined]
 fused_sgd_, fused_adam_ = _kernels._fused_sgd_, _kernels._fused_adam_

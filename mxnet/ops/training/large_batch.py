@@ -13,9 +13,7 @@ from ...error import ShapeError
 from ..declare import op
 from ..shapes import Shapes, same
 from .adam import step_adam_
-from .multi import MultiUpdate
-from .rules import check_shapes, rule
-from .tensor_list import TensorList, Tensors, as_list, scale_gradient
+from .rules import MultiUpdate, TensorList, Tensors, as_list, check_shapes, rule, scale_gradient
 
 __all__ = ["lamb", "layer_rates"]
 

@@ -3,23 +3,108 @@
 A rule is a function on `TensorList`s that changes weights and states in place. Called with lists
 it steps all weights together; that is what `mxnet.optimizer` does. From the same function come
 MXNet's operators: one weight (`sgd_update`), a 16-bit weight with a 32-bit copy (`mp_`), and many
-weights in one call (`multi_`, `multi_mp_` and `preloaded_`; see `multi.py`).
+weights in one call (`multi_`, `multi_mp_` and `preloaded_`).
+
+Inputs of the latter come weight by weight: ``w0, g0, w1, g1, ...``, with states after each
+gradient. The ``preloaded`` forms end with two arrays, all learning rates and all weight decays.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
+from ..attributes import ArrayCount, Floats, Shape
 from ..declare import Op, op
-from ..shapes import Shapes, same
-from .tensor_list import TensorList, Tensors, as_list
+from ..shapes import Shapes, same, unify
+
+Tensors = Sequence[Tensor]
+
+
+class TensorList(list[Tensor]):
+    """A list of tensors whose methods apply to each of them.
+
+    Every method that torch has as ``torch._foreach_<method>`` is there. Methods that end in an
+    underscore change the tensors and return the list itself.
+
+    >>> moments = TensorList([torch.ones(1), torch.zeros(2)])
+    >>> moments.mul_(0.5).add(1)
+    [tensor([1.5000]), tensor([1., 1.])]
+    >>> moments
+    [tensor([0.5000]), tensor([0., 0.])]
+    """
+
+    _contiguous: bool | None = None  # not known yet
+
+    def __getattr__(self, name: str) -> Callable[..., TensorList]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        call = getattr(torch, f"_foreach_{name}", None)
+        if call is None:
+            raise AttributeError(f"torch has no method {name!r} for lists of tensors")
+        method = _in_place(call) if name.endswith("_") else _out_of_place(call)
+        setattr(TensorList, name, method)  # the next access does not come here
+        return getattr(self, name)
+
+    def clamp_(self, low: float, high: float) -> TensorList:
+        """Keep all elements between two numbers."""
+        return self.clamp_max_(high).clamp_min_(low)
+
+    def clamp(self, low: float, high: float) -> TensorList:
+        """Return the elements, kept between two numbers."""
+        return self.clamp_max(high).clamp_min_(low)
+
+    def is_contiguous(self) -> bool:
+        """Return whether all tensors are contiguous; checked once."""
+        known = self._contiguous
+        if known is None:
+            known = self._contiguous = all(map(Tensor.is_contiguous, self))
+        return known
+
+
+def _in_place(call: Callable[..., None]) -> Callable[..., TensorList]:
+    def method(self: TensorList, *operands: object, **numbers: object) -> TensorList:
+        call(self, *operands, **numbers)
+        return self
+
+    return method
+
+
+def _out_of_place(call: Callable[..., Tensors]) -> Callable[..., TensorList]:
+    def method(self: TensorList, *operands: object, **numbers: object) -> TensorList:
+        return TensorList(call(self, *operands, **numbers))
+
+    return method
+
+
+def as_list(tensors: TensorList | Tensor) -> TensorList:
+    """Return the tensors as a list; rules may run on a single tensor, which costs less."""
+    return TensorList([tensors]) if isinstance(tensors, Tensor) else tensors
+
+
+def scale_gradient(grad: TensorList, rescale_grad: float, clip_gradient: float) -> TensorList:
+    """Return ``clip(rescale g)``, perhaps `grad` itself; a negative limit does not clip."""
+    if rescale_grad != 1.0:
+        grad = grad.mul(rescale_grad)
+    return grad.clamp(-clip_gradient, clip_gradient) if clip_gradient >= 0 else grad
+
+
+def decay_gradient(
+    grad: TensorList, weight: TensorList, wd: float, rescale_grad: float, clip_gradient: float
+) -> TensorList:
+    """Return ``clip(rescale g + wd w)``, perhaps `grad` itself; a negative limit does not clip."""
+    if not wd:
+        return scale_gradient(grad, rescale_grad, clip_gradient)
+    grad = scale_gradient(grad, rescale_grad, -1.0).add(weight, alpha=wd)
+    return grad.clamp_(-clip_gradient, clip_gradient) if clip_gradient >= 0 else grad
+
 
 CHUNK = 32
 _LAZY = Parameter("lazy_update", Parameter.KEYWORD_ONLY, default=True, annotation=bool)
@@ -231,3 +316,139 @@ def _read_number(name: str, value: Tensor) -> float:
 def _all_but_last_same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     arrays, outs = same(ins[:-1], outs, attrs)
     return [*arrays, ins[-1] or (1,)], outs
+
+
+# Attributes with one value for each weight, and the numbers of the rule that they give.
+PER_WEIGHT: dict[str, tuple[str, Any]] = {
+    "lrs": ("lr", Floats),
+    "learning_rates": ("lr", Floats),
+    "wds": ("wd", Floats),
+    "etas": ("eta", Floats),
+    "step_count": ("t", Shape),
+}
+
+
+class MultiUpdate:
+    """How one operator steps many weights by a rule.
+
+    Parameters
+    ----------
+    rule : the update rule.
+    name : the operator's name.
+    attributes : its attributes in MXNet's order, except the count.
+    mixed : whether a 32-bit copy of the weight follows the states.
+    preloaded : whether rates and decays are the last two inputs.
+    count : the attribute that says how many weights there are.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        name: str,
+        attributes: str,
+        *,
+        mixed: bool = False,
+        preloaded: bool = False,
+        count: str = "num_weights",
+    ) -> None:
+        self.rule, self.name, self.mixed, self.count = rule, name, mixed, count
+        self.attributes = attributes.split()
+        self.loaded = ("lrs", "wds") if preloaded else ()
+        self.per_weight = [a for a in (*self.attributes, *self.loaded) if a in PER_WEIGHT]
+        self.states = (*rule.states, "weight32") if mixed else rule.states
+        self.roles = ("weight", "grad", *self.states)
+        self.extras = (*self.loaded, *(("rescale_grad",) if rule.scale_is_array else ()))
+
+    def declare(self, doc: str, example: str) -> Op:
+        """Declare the operator."""
+
+        def function(*data: Tensor, **attrs: Any) -> Tensor | tuple[Tensor, ...]:
+            new = self.step(data, attrs)
+            return new[0] if len(new) == 1 else tuple(new)
+
+        doc = f"{doc}\n\n{inspect.cleandoc(example)}"
+        describe(function, self.rule, self.name, ("*data",), self._parameters(), doc)
+        return op(
+            self.name,
+            mutates=self.states,
+            outputs=lambda attrs: attrs[self.count],
+            input_names=self.input_names,
+            shape=self.infer_shapes,
+        )(function)
+
+    def _parameters(self) -> list[Parameter]:
+        results = [
+            Parameter(a, Parameter.KEYWORD_ONLY, annotation=PER_WEIGHT[a][1])
+            if a in PER_WEIGHT
+            else self.rule.numbers[a]
+            for a in self.attributes
+        ]
+        return [
+            *results,
+            Parameter(self.count, Parameter.KEYWORD_ONLY, default=1, annotation=ArrayCount),
+        ]
+
+    def input_names(self, attrs: Mapping[str, Any]) -> list[str]:
+        """Return the names of all inputs: ``weight_0, grad_0, ..., weight_1, ...``."""
+        numbers = range(attrs[self.count])
+        return [*(f"{role}_{i}" for i in numbers for role in self.roles), *self.extras]
+
+    def infer_shapes(self, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+        """Give each weight's arrays and its output one shape."""
+        ins, outs, width = list(ins), list(outs), len(self.roles)
+        for i in range(len(outs)):
+            own = slice(i * width, (i + 1) * width)
+            shape = outs[i]
+            for known in ins[own]:
+                shape = unify(shape, known, f"arrays of weight {i}")
+            ins[own] = [shape] * width
+            outs[i] = shape
+        return ins, outs
+
+    def step(self, data: Sequence[Tensor], attrs: Mapping[str, Any]) -> Tensors:
+        """Return the new weights; those that share dtype and numbers step together."""
+        count = attrs.get(self.count, 1)
+        lists, extras = self._split(data, count)
+        loaded = {key: array.tolist() for key, array in zip(self.loaded, extras, strict=False)}
+        keys = {key: loaded[key] if key in loaded else attrs[key] for key in self.per_weight}
+        for key, values in keys.items():
+            if len(values) != count:
+                raise MXNetError(f"{self.name}: {key} must have {count} values, got {len(values)}.")
+        common = {k: v for k, v in attrs.items() if k not in PER_WEIGHT and k != self.count}
+        new = list(lists[0])
+        for values, positions in group_equal(*keys.values(), [w.dtype for w in lists[0]]):
+            numbers = dict(zip((PER_WEIGHT[k][0] for k in keys), values, strict=False))
+            weights, *others = ([items[i] for i in positions] for items in lists)
+            wide = others.pop() if self.mixed else None
+            rescale = extras[len(self.loaded) :]
+            output = self.rule.step(self.name, weights, others, wide, rescale, common | numbers)
+            for position, weight in zip(positions, output, strict=True):
+                new[position] = weight
+        return new
+
+    def _split(self, data: Sequence[Tensor], count: int) -> tuple[list[Tensors], Tensors]:
+        """Return the arrays by role, checked, and the extra ones."""
+        width, extras = len(self.roles), len(self.extras)
+        if count < 1 or len(data) != count * width + extras:
+            each = ", ".join(self.roles)
+            rest = f" and {', '.join(self.extras)}" if extras else ""
+            raise MXNetError(
+                f"{self.name}: {self.count}={count} needs {count} times ({each}){rest}, that is "
+                f"{count * width + extras} arrays, got {len(data)}."
+            )
+        together = data[: count * width]
+        for i in range(0, len(together), width):
+            check_shapes(self.name, *together[i : i + width])
+        return [together[i::width] for i in range(width)], data[count * width :]
+
+
+def group_equal(*keys: Sequence) -> Iterator[tuple[tuple, list[int]]]:
+    """Yield (values, positions) for positions at which all sequences agree.
+
+    >>> list(group_equal((0.1, 0.2, 0.1), (0.0, 0.0, 0.0)))
+    [((0.1, 0.0), [0, 2]), ((0.2, 0.0), [1])]
+    """
+    groups: dict[tuple, list[int]] = {}
+    for position, values in enumerate(zip(*keys, strict=True)):
+        groups.setdefault(values, []).append(position)
+    yield from groups.items()

@@ -10,9 +10,7 @@ from itertools import product
 from typing import Any
 
 from .fused import fuse_sgd_
-from .multi import MultiUpdate
-from .rules import Rule, rule
-from .tensor_list import TensorList, scale_gradient
+from .rules import MultiUpdate, Rule, TensorList, rule, scale_gradient
 
 __all__ = ["dcasgd", "nag_mom", "sgd", "sgd_mom", "signsgd", "signum"]
 

@@ -1,5 +1,3 @@
 """Detection, regions, sampling and image preprocessing."""
 
-from __future__ import annotations
-
-from . import boxes, correlation, deformable, image, multibox, proposal, roi, spatial_transform
+from . import boxes, deformable, detectors, image, roi, spatial_transform

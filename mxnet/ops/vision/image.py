@@ -15,9 +15,9 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
-from ..tensor.memory import may_share
+from ..tensor.passing import may_share
 
-MOST_CHANNELS = 4  # of images that OpenCV divides
+MAX_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
 # Principal components of the colors of ImageNet (Krizhevsky et al., 2012).
 EIGENVALUES = (55.46, 4.794, 1.148)
@@ -68,8 +68,8 @@ def to_tensor(data: Tensor) -> Tensor:
 
 def _channels_first(data: Tensor) -> Tensor:
     """Return channels before height and width, in this order in memory."""
-    is_picture = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
-    if not (is_picture and 1 < data.shape[-1] <= MOST_CHANNELS and data.numel() and _has_opencv()):
+    is_image = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
+    if not (is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel() and _has_opencv()):
         return data.movedim(-1, -3).contiguous()
     import cv2
 
@@ -187,18 +187,18 @@ def _check_rectangle(shape: Sequence[int], x: int, y: int, width: int, height: i
 def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:
     """Return the ``(new, old)`` matrix of one axis for area (3) and Lanczos (4) resizing."""
     scale = old / new
-    place = torch.arange(new, dtype=torch.float64)
+    position = torch.arange(new, dtype=torch.float64)
     pixel = torch.arange(old, dtype=torch.float64)
     if interp == 3 and both_shrink:
-        low, high = place.unsqueeze(1) * scale, (place.unsqueeze(1) + 1) * scale
+        low, high = position.unsqueeze(1) * scale, (position.unsqueeze(1) + 1) * scale
         return (torch.minimum(high, pixel + 1) - torch.maximum(low, pixel)).clamp(min=0) / scale
     if interp == 3:  # OpenCV enlarges "by area" with shares that keep pixels flat
-        low = torch.floor(place * scale)
-        part = (place + 1) - (low + 1) / scale
+        low = torch.floor(position * scale)
+        part = (position + 1) - (low + 1) / scale
         part = torch.where(part <= 0, 0.0, part - part.floor())
         taps, weights = torch.stack([low, low + 1], 1), torch.stack([1 - part, part], 1)
     else:
-        center = (place + 0.5) * scale - 0.5
+        center = (position + 0.5) * scale - 0.5
         taps = center.floor().unsqueeze(1) + torch.arange(-3, 5)
         distance = center.unsqueeze(1) - taps
         weights = torch.sinc(distance) * torch.sinc(distance / 4)
@@ -210,7 +210,7 @@ def _axis_weights(old: int, new: int, both_shrink: bool, interp: int) -> Tensor:
 _TORCH_MODES = {0: "nearest", 1: "bilinear", 2: "bicubic", 5: "bilinear"}
 
 
-def _resized(image: Tensor, height: int, width: int, interp: int) -> Tensor:
+def _resize(image: Tensor, height: int, width: int, interp: int) -> Tensor:
     """Resize ``(batch, channels, height, width)`` as OpenCV does."""
     if interp in _TORCH_MODES:
         align = None if interp == 0 else False
@@ -246,8 +246,8 @@ def _resize_bytes(image: Tensor, height: int, width: int, interp: int) -> Tensor
     """Resize an image of bytes by OpenCV, whose fixed-point arithmetic rounds in its own way."""
     import cv2  # takes long to import, and few programs resize
 
-    found = cv2.resize(image.contiguous().numpy(), (width, height), interpolation=interp)
-    return torch.from_numpy(found).reshape(height, width, image.shape[-1])
+    result = cv2.resize(image.contiguous().numpy(), (width, height), interpolation=interp)
+    return torch.from_numpy(result).reshape(height, width, image.shape[-1])
 
 
 @op("_image_resize", "_npx__image_resize")
@@ -279,15 +279,15 @@ def resize(data: Tensor, *, size: Shape = (), keep_ratio: bool = False, interp: 
     height, width = _target_size(data.shape[-3], data.shape[-2], size, keep_ratio)
     image = data.unsqueeze(0) if data.ndim == 3 else data
     if data.dtype is torch.uint8 and data.is_cpu and data.numel() and _has_opencv():
-        found = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
-        return found.squeeze(0) if data.ndim == 3 else found
+        result = torch.stack([_resize_bytes(one, height, width, interp) for one in image])
+        return result.squeeze(0) if data.ndim == 3 else result
     image = image.permute(0, 3, 1, 2)
     if not data.dtype.is_floating_point:
         image = image.to(torch.float32)
-    found = _resized(image, height, width, interp).permute(0, 2, 3, 1)
+    result = _resize(image, height, width, interp).permute(0, 2, 3, 1)
     if not data.dtype.is_floating_point:
-        found = _to_dtype(found.round(), data.dtype)
-    return (found.squeeze(0) if data.ndim == 3 else found).contiguous()
+        result = _to_dtype(result.round(), data.dtype)
+    return (result.squeeze(0) if data.ndim == 3 else result).contiguous()
 
 
 @resize.infer_outputs
@@ -329,7 +329,7 @@ def random_flip_left_right(data: Tensor) -> Tensor:
     array([1., 1.], dtype=float32)
     """
     _check_image("_image_random_flip_left_right", data)
-    return data.flip(1) if _drawn(0, 1) < 0.5 else data
+    return data.flip(1) if _draw(0, 1) < 0.5 else data
 
 
 @may_share
@@ -341,10 +341,10 @@ def random_flip_top_bottom(data: Tensor) -> Tensor:
     array([1., 1.], dtype=float32)
     """
     _check_image("_image_random_flip_top_bottom", data)
-    return data.flip(0) if _drawn(0, 1) < 0.5 else data
+    return data.flip(0) if _draw(0, 1) < 0.5 else data
 
 
-def _drawn(low: float, high: float) -> float:
+def _draw(low: float, high: float) -> float:
     """Return an evenly distributed number from torch's own generator."""
     return low + (high - low) * float(torch.rand(()))
 
@@ -354,14 +354,14 @@ def _factor(name: str, low: float, high: float) -> float:
         raise MXNetError(
             f"{name}: needs 0 <= min_factor <= max_factor, got min_factor={low}, max_factor={high}."
         )
-    return _drawn(low, high)
+    return _draw(low, high)
 
 
 def _working(data: Tensor) -> Tensor:
     return data if data.dtype.is_floating_point else data.to(torch.float32)
 
 
-def _brightened(image: Tensor, factor: float) -> Tensor:
+def _brighten(image: Tensor, factor: float) -> Tensor:
     return image * factor
 
 
@@ -371,11 +371,11 @@ def _gray(image: Tensor) -> Tensor:
     return (image[..., :3] @ image.new_tensor(GRAY)).unsqueeze(-1)
 
 
-def _contrasted(image: Tensor, factor: float) -> Tensor:
+def _change_contrast(image: Tensor, factor: float) -> Tensor:
     return image * factor + _gray(image).mean() * (1 - factor)
 
 
-def _saturated(image: Tensor, factor: float) -> Tensor:
+def _saturate(image: Tensor, factor: float) -> Tensor:
     if image.shape[-1] == 1:
         return image.clone()
     # MXNet 1.9.1 keeps only the last channel's part of a pixel's gray.
@@ -386,7 +386,7 @@ def _saturated(image: Tensor, factor: float) -> Tensor:
 _HUE_SIXTHS = ((0, 3, 1), (2, 0, 1), (1, 0, 3), (1, 2, 0), (3, 1, 0), (0, 1, 2))
 
 
-def _hue_shifted(image: Tensor, turn: float) -> Tensor:
+def _shift_hue(image: Tensor, turn: float) -> Tensor:
     """Turn the hue by a part of the circle; lightness and saturation stay.
 
     Integers are cut afterward, so each step is rounded as in MXNet: 0..1, then HLS, then back.
@@ -443,7 +443,7 @@ def random_brightness(data: Tensor, *, min_factor: float, max_factor: float) -> 
     """
     _check_colors("_image_random_brightness", data)
     factor = _factor("_image_random_brightness", min_factor, max_factor)
-    return _to_dtype(_brightened(_working(data), factor), data.dtype)
+    return _to_dtype(_brighten(_working(data), factor), data.dtype)
 
 
 @op("_image_random_contrast", "_npx__image_random_contrast", shape=same, random=True)
@@ -455,7 +455,7 @@ def random_contrast(data: Tensor, *, min_factor: float, max_factor: float) -> Te
     """
     _check_colors("_image_random_contrast", data)
     factor = _factor("_image_random_contrast", min_factor, max_factor)
-    return _to_dtype(_contrasted(_working(data), factor), data.dtype)
+    return _to_dtype(_change_contrast(_working(data), factor), data.dtype)
 
 
 @op("_image_random_saturation", "_npx__image_random_saturation", shape=same, random=True)
@@ -467,7 +467,7 @@ def random_saturation(data: Tensor, *, min_factor: float, max_factor: float) -> 
     """
     _check_colors("_image_random_saturation", data)
     factor = _factor("_image_random_saturation", min_factor, max_factor)
-    return _to_dtype(_saturated(_working(data), factor), data.dtype)
+    return _to_dtype(_saturate(_working(data), factor), data.dtype)
 
 
 @op("_image_random_hue", "_npx__image_random_hue", shape=same, random=True)
@@ -486,7 +486,7 @@ def random_hue(data: Tensor, *, min_factor: float, max_factor: float) -> Tensor:
     """
     _check_colors("_image_random_hue", data)
     factor = _factor("_image_random_hue", min_factor, max_factor)
-    return _to_dtype(_hue_shifted(_working(data), factor), data.dtype)
+    return _to_dtype(_shift_hue(_working(data), factor), data.dtype)
 
 
 @op("_image_random_color_jitter", "_npx__image_random_color_jitter", shape=same, random=True)
@@ -511,16 +511,16 @@ def random_color_jitter(
     """
     _check_colors("_image_random_color_jitter", data)
     steps = (
-        (_brightened, brightness, 1.0),
-        (_contrasted, contrast, 1.0),
-        (_saturated, saturation, 1.0),
-        (_hue_shifted, hue, 0.0),
+        (_brighten, brightness, 1.0),
+        (_change_contrast, contrast, 1.0),
+        (_saturate, saturation, 1.0),
+        (_shift_hue, hue, 0.0),
     )
     out = data.clone()
     for i in torch.randperm(4).tolist():
         change, reach, middle = steps[i]
         if reach > 0:
-            factor = middle + _drawn(-reach, reach)
+            factor = middle + _draw(-reach, reach)
             out = _to_dtype(change(_working(out), factor), data.dtype)
     return out
 

@@ -16,7 +16,7 @@ from ...error import ShapeError
 from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
-from ..tensor.memory import in_row_order
+from ..tensor.passing import in_row_order
 
 # Pixels looked up in one go, so that index tables stay small.
 MAX_LOOKUPS = 1 << 21
@@ -97,7 +97,7 @@ def roi_pooling(
             lookup = y[:, :, None, :, None] * width + x[:, None, :, None, :]
             inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
         parts.append(_bag(pixels, lookup, inside, None, "max"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _bins(start: Tensor, end: Tensor, count: int, limit: int) -> tuple[Tensor, Tensor]:
@@ -148,7 +148,7 @@ class _MaxOfRows(torch.autograd.Function):
         return sums.scatter_add(0, ctx.winner, grad.masked_fill(ctx.empty, 0.0)), None, None
 
 
-def _assembled(
+def _assemble(
     parts: list[Tensor], data: Tensor, count: int, channels: int, pooled_size: Shape
 ) -> Tensor:
     if not parts:
@@ -211,15 +211,15 @@ def roi_align(
         with torch.no_grad():
             (row, row_weight), (column, column_weight) = ([t[part] for t in a] for a in (y, x))
             row_weight = row_weight * present[part].view(-1, 1, 1)
-            place = image[part].view(-1, 1, 1, 1, 1)
+            position = image[part].view(-1, 1, 1, 1, 1)
             if cell is not None:
-                place = place * (high * wide) + cell
+                position = position * (high * wide) + cell
             lookup = row[:, :, None, :, None] * width + column[:, None, :, None, :]
-            lookup = lookup + place * (height * width)
+            lookup = lookup + position * (height * width)
             weight = row_weight[:, :, None, :, None] * column_weight[:, None, :, None, :]
             weight = weight.to(data.dtype)
         parts.append(_bag(pixels, lookup, weight != 0, weight, "sum"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _samples(
@@ -234,9 +234,9 @@ def _samples(
     most = max(1, int(count.max())) if count.numel() else 1
     index = torch.arange(most, device=start.device, dtype=start.dtype)
     bin_start = torch.arange(bins, device=start.device, dtype=start.dtype).view(1, -1, 1) * step
-    place = start.view(-1, 1, 1) + bin_start + (index + 0.5) * (step / count)
-    used = (index < count) & (place >= -1.0) & (place <= limit)
-    low, high, part = bilinear_neighbors(place, limit)
+    position = start.view(-1, 1, 1) + bin_start + (index + 0.5) * (step / count)
+    used = (index < count) & (position >= -1.0) & (position <= limit)
+    low, high, part = bilinear_neighbors(position, limit)
     share = used / count.clamp(min=1)
     return torch.cat([low, high], -1), torch.cat([(1 - part) * share, part * share], -1)
 
@@ -317,7 +317,7 @@ def rroi_align(
             lookup, weight = corner_pixels(place_y, place_x, weight, height, width)
             lookup = lookup + image[part].view(-1, *[1] * (lookup.ndim - 1)) * (height * width)
         parts.append(_bag(pixels, lookup, weight != 0, weight.to(data.dtype), "sum"))
-    return _assembled(parts, data, len(rois), channels, pooled_size)
+    return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
 def _offsets(size: Tensor, step: Tensor, bins: int, ratio: int) -> tuple[Tensor, Tensor]:
@@ -326,8 +326,8 @@ def _offsets(size: Tensor, step: Tensor, bins: int, ratio: int) -> tuple[Tensor,
     most = max(1, int(count.max())) if count.numel() else 1
     index = torch.arange(most, device=size.device, dtype=size.dtype)
     bin_start = torch.arange(bins, device=size.device, dtype=size.dtype).view(1, -1, 1) * step
-    place = bin_start - (size / 2).view(-1, 1, 1) + (index + 0.5) * (step / count)
-    return place, (index < count).expand_as(place)
+    position = bin_start - (size / 2).view(-1, 1, 1) + (index + 0.5) * (step / count)
+    return position, (index < count).expand_as(position)
 
 
 def corner_pixels(
@@ -394,11 +394,11 @@ def psroi_pooling(
             y = top[part].unsqueeze(-1) + torch.arange(tall, device=data.device)
             x = left[part].unsqueeze(-1) + torch.arange(wide, device=data.device)
             inside_y, inside_x = y < bottom[part].unsqueeze(-1), x < right[part].unsqueeze(-1)
-            place = (image[part].view(-1, 1, 1, 1, 1) * (grid * grid) + cell) * (height * width)
-            lookup = place + y[:, :, None, :, None] * width + x[:, None, :, None, :]
+            position = (image[part].view(-1, 1, 1, 1, 1) * (grid * grid) + cell) * (height * width)
+            lookup = position + y[:, :, None, :, None] * width + x[:, None, :, None, :]
             inside = inside_y[:, :, None, :, None] & inside_x[:, None, :, None, :]
         parts.append(_bag(pixels, lookup, inside, None, "mean"))
-    return _assembled(parts, data, len(rois), output_dim, (bins, bins))
+    return _assemble(parts, data, len(rois), output_dim, (bins, bins))
 
 
 def _grouped_pixels(name: str, data: Tensor, output_dim: int, grid: int) -> Tensor:
@@ -485,8 +485,8 @@ def deformable_psroi_pooling(
         inner = torch.arange(samples, device=data.device, dtype=data.dtype) / samples
         # (rois, 2, bins, samples) places along x and y before any shift
         step = (size / bins).view(-1, 2, 1, 1)
-        place = (line + inner) * step + low.view(-1, 2, 1, 1)
-        x, y = place[:, 0][:, None, None, :, None, :], place[:, 1][:, None, :, None, :, None]
+        position = (line + inner) * step + low.view(-1, 2, 1, 1)
+        x, y = position[:, 0][:, None, None, :, None, :], position[:, 1][:, None, :, None, :, None]
         cell = _cells(bins, grid, data.device)
         image = rois[:, 0].long().view(-1, 1, 1, 1)
     classes = 1
@@ -509,10 +509,10 @@ def deformable_psroi_pooling(
         rows = _grouped_pixels("_contrib_DeformablePSROIPooling", own.flatten(1, 2), each, grid)
         base = (image * (grid * grid) + cell.view(1, bins, bins, 1)) * (height * width)
         index = (lookup[:, k] + base).flatten(0, 2)
-        found = F.embedding_bag(
+        result = F.embedding_bag(
             index, rows, mode="sum", per_sample_weights=weight[:, k].flatten(0, 2)
         )
-        out.append(found.reshape(-1, bins, bins, each).permute(0, 3, 1, 2))
+        out.append(result.reshape(-1, bins, bins, each).permute(0, 3, 1, 2))
     return torch.cat(out, 1)
 
 

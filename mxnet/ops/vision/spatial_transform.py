@@ -57,7 +57,7 @@ _ROUNDING = {
 }
 
 
-def _resized(size: int, mode: str, given: int, scale: float | None, like: int | None) -> int:
+def _new_size(size: int, mode: str, given: int, scale: float | None, like: int | None) -> int:
     """Return the new size of one axis."""
     if mode == "like":
         return UNKNOWN if like is None else like
@@ -119,8 +119,8 @@ def bilinear_resize_2d(
     """
     target = [None, None] if like is None else like.shape[-2:]
     new = (
-        _resized(data.shape[-2], mode, height, scale_height, target[0]),
-        _resized(data.shape[-1], mode, width, scale_width, target[1]),
+        _new_size(data.shape[-2], mode, height, scale_height, target[0]),
+        _new_size(data.shape[-1], mode, width, scale_width, target[1]),
     )
     if new == tuple(data.shape[-2:]):
         return data.clone()
@@ -128,7 +128,7 @@ def bilinear_resize_2d(
     data = data[..., :1, :] if new[0] == 1 else data
     data = data[..., :1] if new[1] == 1 else data
     if _is_small(data, new):
-        return _resized_by_matrices(data, new, align_corners)
+        return _resize_by_matrices(data, new, align_corners)
     # Just three channels take a slow road of torch's; planes in another order take the usual one.
     planes = data.reshape(-1, *data.shape[-2:])
     planes = planes.unsqueeze(1 if len(planes) == 3 else 0)
@@ -146,7 +146,7 @@ def _is_small(data: Tensor, new: tuple[int, int]) -> bool:
     return sum(new) <= 128 and multiplications <= 64 and bool(data.detach().sum().isfinite())
 
 
-def _resized_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool) -> Tensor:
+def _resize_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool) -> Tensor:
     height, width = data.shape[-2:]
     rows = _resize_matrix(data, height, new[0], align_corners)
     columns = _resize_matrix(data, width, new[1], align_corners)
@@ -157,12 +157,12 @@ def _resized_by_matrices(data: Tensor, new: tuple[int, int], align_corners: bool
 def _resize_matrix(like: Tensor, old: int, new: int, align_corners: bool) -> Tensor:
     """Return the weight of every old pixel in every new one, which lies between two of them."""
     kind = {"dtype": like.dtype, "device": like.device}
-    place = torch.arange(new, **kind)
+    position = torch.arange(new, **kind)
     if align_corners:
-        place = place * ((old - 1) / max(new - 1, 1))
+        position = position * ((old - 1) / max(new - 1, 1))
     else:
-        place = ((place + 0.5) * (old / new) - 0.5).clamp_(0, old - 1)
-    return place.unsqueeze(1).sub(torch.arange(old, **kind)).abs_().neg_().add_(1).clamp_(min=0)
+        position = ((position + 0.5) * (old / new) - 0.5).clamp_(0, old - 1)
+    return position.unsqueeze(1).sub(torch.arange(old, **kind)).abs_().neg_().add_(1).clamp_(min=0)
 
 
 @bilinear_resize_2d.infer_outputs
@@ -183,8 +183,8 @@ def bilinear_resize_2d_shape(
     target = [None, None] if like is None else like[-2:]
     return (
         *data[:-2],
-        _resized(data[-2], mode, height, scale_height, target[0]),
-        _resized(data[-1], mode, width, scale_width, target[1]),
+        _new_size(data[-2], mode, height, scale_height, target[0]),
+        _new_size(data[-1], mode, width, scale_width, target[1]),
     )
 
 
@@ -247,21 +247,21 @@ def up_sampling(
             data[1],
             stride=scale,
             padding=pad,
-            output_padding=scale * first.shape[2] - _unpadded(first.shape[2], scale, kernel, pad),
+            output_padding=scale * first.shape[2] - _unpad(first.shape[2], scale, kernel, pad),
             groups=groups,
         )
     height, width = first.shape[2] * scale, first.shape[3] * scale
-    big = [_repeated(x, height, width) for x in data]
+    big = [_repeat(x, height, width) for x in data]
     if len(big) == 1:
         return big[0]
     return torch.cat(big, 1) if multi_input_mode == "concat" else sum(big[1:], big[0])
 
 
-def _unpadded(size: int, scale: int, kernel: int, pad: int) -> int:
+def _unpad(size: int, scale: int, kernel: int, pad: int) -> int:
     return (size - 1) * scale + kernel - 2 * pad
 
 
-def _repeated(x: Tensor, height: int, width: int) -> Tensor:
+def _repeat(x: Tensor, height: int, width: int) -> Tensor:
     if height % x.shape[2] or width % x.shape[3] or height // x.shape[2] != width // x.shape[3]:
         raise ShapeError(
             f"Shape inconsistent in UpSampling: {list(x.shape)} cannot be enlarged by a whole "
@@ -369,9 +369,9 @@ def grid_generator(
     height, width = data.shape[2:]
     x = torch.arange(width, dtype=data.dtype, device=data.device)
     y = torch.arange(height, dtype=data.dtype, device=data.device).unsqueeze(1)
-    place = torch.stack(torch.broadcast_tensors(x, y))
+    position = torch.stack(torch.broadcast_tensors(x, y))
     half = data.new_tensor([(width - 1) / 2, (height - 1) / 2]).view(2, 1, 1)
-    return (data + place) / half - 1
+    return (data + position) / half - 1
 
 
 def _affine_grid(theta: Tensor, target_shape: Shape, name: str) -> Tensor:

@@ -116,7 +116,7 @@ class SymbolMethods:
         """Hyperbolic cosine."""
 
     def crop(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+        """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
     def degrees(self, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Radians to degrees."""
@@ -254,7 +254,7 @@ class SymbolMethods:
         """Return the number of elements as an array."""
 
     def slice(self, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-        """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+        """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
     def slice_axis(self, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
         """Take ``begin:end`` of one axis; negative numbers count from its end."""

@@ -309,7 +309,7 @@ def cosh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic cosine."""
 
 def crop(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def ctc_loss(data: Symbol | None = None, label: Symbol | None = None, data_lengths: Symbol | None = None, label_lengths: Symbol | None = None, use_data_lengths: bool = ..., use_label_lengths: bool = ..., blank_label: Literal['first', 'last'] | str = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Return, for each sequence, minus the log of the probability of its labels."""
@@ -726,7 +726,7 @@ def size_array(data: Symbol | None = None, name: str | None = None, attr: dict[s
     """Return the number of elements as an array."""
 
 def slice(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def slice_axis(data: Symbol | None = None, axis: int | None = ..., begin: int | None = ..., end: int | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Take ``begin:end`` of one axis; negative numbers count from its end."""

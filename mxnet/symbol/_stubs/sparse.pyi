@@ -201,7 +201,7 @@ def sinh(data: Symbol | None = None, name: str | None = None, attr: dict[str, st
     """Hyperbolic sine."""
 
 def slice(data: Symbol | None = None, begin: int | Sequence[int | None] | None = ..., end: int | Sequence[int | None] | None = ..., step: int | Sequence[int | None] = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
-    """Take ``begin:end:step`` of the leading axes; None stands for an open end."""
+    """Take ``begin:end:step`` of the leading axes; None means an open end."""
 
 def sqrt(data: Symbol | None = None, name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Square root."""

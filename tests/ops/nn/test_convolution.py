@@ -7,7 +7,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError
-from tests.ops.nn.test_dense import infer
+from tests.ops.nn.test_layers import infer
 
 RNG = np.random.RandomState(0)
 

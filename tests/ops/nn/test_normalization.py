@@ -9,7 +9,7 @@ import torch
 import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.ops import registry
-from tests.ops.nn.test_dense import infer
+from tests.ops.nn.test_layers import infer
 
 DATA = np.random.RandomState(0).standard_normal((4, 3, 2, 2)).astype("float32")
 

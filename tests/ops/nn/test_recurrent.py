@@ -7,8 +7,8 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError
-from mxnet.ops.nn.sequences.recurrent import GATES
-from tests.ops.nn.test_dense import infer
+from mxnet.ops.nn.recurrent import GATES
+from tests.ops.nn.test_layers import infer
 
 TIME, BATCH, FEATURES, HIDDEN = 5, 3, 2, 4
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet import autograd
 from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
-from mxnet.ops.tensor.shaping.reshape_codes import resolve_reshape
+from mxnet.ops.tensor.shape_changing import resolve_reshape
 
 
 def infer(name: str, ins: list, outs: list, **attrs: object) -> tuple[list, list]:
@@ -142,3 +143,11 @@ def test_columns_of_other_than_two_axes() -> None:
     np.testing.assert_array_equal(columns.asnumpy(), [[[0, 1, 3], [0, 2, 4]]])
     back = mx.nd.col2im(mx.nd.ones((1, 8, 8)), output_size=(3, 3, 3), kernel=(2, 2, 2))
     assert back.asnumpy()[0, 0, 1, 1, 1] == 8
+
+
+def test_cumsum_counts_in_integers_while_recording() -> None:
+    x = mx.nd.array([[1.6, 2.6], [3.6, 4.6]])
+    x.attach_grad()
+    with autograd.record():
+        made = mx.nd.cumsum(x, axis=1, dtype="int32")
+    assert made.asnumpy().tolist() == [[1, 3], [3, 7]]

@@ -8,7 +8,7 @@ import torch
 
 import mxnet as mx
 from mxnet.error import MXNetError
-from mxnet.ops.vision import suppression
+from mxnet.ops.vision import boxes as suppression
 
 
 def _search(boxes: np.ndarray, ids: np.ndarray | None, threshold: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .... import checkpoint
-from ....checkpoint.fields import get_fields, set_fields
+from ....checkpoint.state import get_fields, set_fields
 from ....error import MXNetError
 from ....tracking import History
 from .event_handler import EventHandler, StoppingHandler

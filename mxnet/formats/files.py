@@ -1,0 +1,132 @@
+"""Files by the locations that users give, and random access to their bytes."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from pathlib import Path
+
+from ..error import FormatError, MXNetError
+from .atomic import finish_commit
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class MissingFile(MXNetError, FileNotFoundError):
+    """A file that was to be read is not there."""
+
+
+class RemoteLocation(MXNetError, ValueError):
+    """An address on another machine was given where a local path is needed."""
+
+
+def local_path(location: str | os.PathLike[str]) -> Path:
+    """Return the path of a location on this machine; of schemes, ``file://`` alone is understood.
+
+    >>> local_path("file:///models/net.params").as_posix()
+    '/models/net.params'
+    """
+    text = os.fspath(location)
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return Path(text)
+    if scheme[1].lower() == "file":
+        return Path(text[scheme.end() :])
+    raise RemoteLocation(
+        f"Cannot open {text!r}: MXNext reads and writes local files only, not {scheme[1]}:// "
+        "addresses. Copy the file to or from this machine with the tool of that service."
+    )
+
+
+def existing_file(location: str | os.PathLike[str]) -> Path:
+    """Return the local path of a regular file that can be read."""
+    path = finish_commit(local_path(location))
+    if path.is_file():
+        return path
+    if path.exists():
+        raise MissingFile(f"Cannot read {str(path)!r}: it is not a regular file.")
+    raise MissingFile(f"Cannot read {str(path)!r}: there is no such file.")
+
+
+_HAS_PREAD = hasattr(os, "pread")
+CHUNK = 1 << 20  # bytes that a search reads at once
+
+
+class FileBytes:
+    """The content of a file as far as it went when it was opened.
+
+    Slices return bytes. Threads and forked processes may share it: there is no position.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        # A plain descriptor: readers live as long as their users, and nobody must close them.
+        self._handle: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        self._size = os.fstat(self._handle).st_size
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(self._size)
+        return self.read(start, max(0, stop - start))
+
+    def read(self, at: int, count: int) -> bytes:
+        """Return bytes at an offset; fewer than were asked for are an error."""
+        result = self._read(at, count)
+        while len(result) < count:  # a signal, or a file system that reads in portions
+            more = self._read(at + len(result), count - len(result))
+            if not more:
+                raise FormatError(
+                    f"{self.path}: at byte {at} expected {count} bytes, found {len(result)}: the "
+                    "file became shorter while it was read."
+                )
+            result += more
+        return result
+
+    def peek(self, at: int, count: int) -> bytes:
+        """Return bytes at an offset, perhaps fewer than were asked for."""
+        return self._read(at, count)
+
+    def find(self, wanted: bytes, start: int = 0, stop: int | None = None) -> int:
+        """Return the offset of the first occurrence, or -1."""
+        stop = self._size if stop is None else min(stop, self._size)
+        overlap = len(wanted) - 1
+        while start + len(wanted) <= stop:
+            chunk = self.read(start, min(CHUNK, stop - start))
+            result = chunk.find(wanted)
+            if result >= 0:
+                return start + result
+            start += max(1, len(chunk) - overlap)
+        return -1
+
+    def grow(self) -> int:
+        """Look whether the file has become longer; return its size."""
+        self._size = max(self._size, os.fstat(self._open()).st_size)
+        return self._size
+
+    def close(self) -> None:
+        """Close the file."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.close()
+
+    def _open(self) -> int:
+        if self._handle is None:
+            raise FormatError(f"{self.path} was closed.")
+        return self._handle
+
+    def _read(self, at: int, count: int) -> bytes:
+        if _HAS_PREAD:
+            return os.pread(self._open(), count, at)
+        with self._lock:  # Windows: the position is shared
+            os.lseek(self._open(), at, os.SEEK_SET)
+            return os.read(self._open(), count)

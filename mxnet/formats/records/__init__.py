@@ -1,1 +1,0 @@
-"""Files of samples: RecordIO, MNIST, CSV, LibSVM."""

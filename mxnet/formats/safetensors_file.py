@@ -1,0 +1,66 @@
+"""Named tensors in the safetensors format, which other frameworks read and write."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from torch import Tensor
+
+from ..error import FormatError, MXNetError
+from .atomic import replacing
+from .files import local_path
+
+SUFFIX = ".safetensors"
+
+
+class MissingSafetensors(MXNetError, ImportError):
+    """The `safetensors` library is not installed."""
+
+
+def is_safetensors(place: Any) -> bool:
+    """Return whether a file name says that the format is safetensors.
+
+    >>> is_safetensors("net.safetensors"), is_safetensors("net.params")
+    (True, False)
+    """
+    return isinstance(place, str | os.PathLike) and str(place).lower().endswith(SUFFIX)
+
+
+def _library() -> ModuleType:
+    try:
+        return importlib.import_module("safetensors.torch")
+    except ImportError as error:
+        raise MissingSafetensors(
+            "safetensors files need the safetensors library. Install it with: "
+            "pip install 'mxnext[safetensors]'"
+        ) from error
+
+
+def write(place: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
+    """Write named tensors; the file appears whole or not at all."""
+    if not isinstance(tensors, Mapping):
+        raise MXNetError(f"{place}: a safetensors file holds named arrays, so give a dict of them.")
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor):
+            raise MXNetError(f"{place}: {name!r} is sparse; safetensors files hold dense arrays.")
+    # The library refuses tensors that share memory, such as one parameter under two names.
+    own = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
+    content = _library().save(own, metadata={"format": "pt"})
+    with replacing(local_path(place)) as file:
+        file.write(content)
+
+
+def read(place: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """Read named tensors; a damaged file is an error."""
+    path = local_path(place)
+    if not path.is_file():
+        raise MXNetError(f"{path} does not exist.")
+    library = _library()
+    try:
+        return library.load_file(str(path))
+    except Exception as error:  # the library's own class, and OSError of its memory map
+        raise FormatError(f"{path} is not a valid safetensors file: {error}") from None

@@ -1,3 +1,0 @@
-"""Linear algebra on the last two axes."""
-
-from . import factorizations, parts, products

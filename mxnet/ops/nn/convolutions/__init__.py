@@ -1,1 +1,0 @@
-"""Layers that slide a window: convolution, its transpose, pooling."""

@@ -1,0 +1,581 @@
+"""Normalization over a batch, over the channels of a sample, and over one axis."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ...error import DTypeError, ShapeError
+from ..attributes import Count
+from ..declare import OneAux, Op, OpContext, ZeroAux, op
+from ..families import number
+from ..shapes import Shapes, TypePattern, same, unify
+from . import over_workers
+
+HALF_TYPES = (torch.float16, torch.bfloat16)
+
+# What torch.batch_norm calls: it picks the kernel, and returns the statistics of the batch too.
+_batch_norm = torch._batch_norm_impl_index
+
+
+def _variance(inverse_std: Tensor, eps: float) -> Tensor:
+    return inverse_std.pow(-2).sub_(number(eps, inverse_std.dtype))
+
+
+def _normalize(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    eps: float,
+    momentum: float,
+    fix_gamma: bool,
+    by_batch: bool,
+    axis: int,
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Return the result, and mean and 1/std of the batch when it was normalized by them."""
+    ndim = data.ndim
+    axis = axis + ndim if axis < 0 else axis
+    if ndim == 1 and axis == 0:  # torch wants an axis of samples
+        parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
+        out, mean, inverse_std = _normalize(data.unsqueeze(0), *parameters, 1)
+        return out.squeeze(0), mean, inverse_std
+    if axis != 1:
+        data = data.movedim(axis, 1)
+    scale: Tensor | None = gamma
+    if fix_gamma:  # gamma ** 0 is 1 with a gradient of 0
+        if by_batch and gamma.is_leaf:  # else weight decay would show in files
+            gamma.data.fill_(1)  # `.data`: an earlier use of the layer may be in the same graph
+        scale = gamma.pow(0) if gamma.requires_grad else None
+    if moving_mean.requires_grad or moving_var.requires_grad:  # states get no gradient
+        moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
+    mean = inverse_std = None
+    if by_batch and data.numel():  # an empty batch has no statistics
+        out, mean, inverse_std, _, _ = _batch_norm(
+            data, scale, beta, None, None, True, 0.0, eps, True
+        )
+        moving_mean.lerp_(mean, 1.0 - momentum)
+        moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
+    else:
+        out = torch.batch_norm(data, scale, beta, moving_mean, moving_var, False, 0.0, eps, True)
+    return out if axis == 1 else out.movedim(1, axis), mean, inverse_std
+
+
+def _statistics(
+    mean: Tensor | None,
+    inverse_std: Tensor | None,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean and 1/std that were used; they carry no gradient."""
+    if mean is None or inverse_std is None:
+        return moving_mean.detach().clone(), moving_var.detach().add(eps).rsqrt_()
+    return mean, inverse_std
+
+
+def _channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    """The result is like data; parameters, states and statistics have one number per channel."""
+    data = unify(ins[0], outs[0], "data and output of batch normalization")
+    if data is None:
+        return ins, outs
+    channels = (data[attrs.get("axis", 1)],)
+    rest = [unify(channels, s, "a parameter of batch normalization") for s in ins[1:]]
+    return [data, *rest], [data, *[channels] * (len(outs) - 1)]
+
+
+class WideParameters(TypePattern):
+    """Parameters, states and statistics have the type of data, but at least float32."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer everything from the type of data (or of the result)."""
+        data = ins[0] if ins[0] is not None else outs[0]
+        if data is None:
+            return ins, outs
+        wide = torch.float32 if data in HALF_TYPES else data
+        for known in (*ins[1:], *outs[1:]):
+            if known is not None and known is not wide:
+                raise DTypeError(
+                    f"{op.name}: This layer requires uniform type. Expected {wide} for the "
+                    f"parameters of {data} data, given {known}."
+                )
+        return [data, *[wide] * (len(ins) - 1)], [data, *[wide] * (len(outs) - 1)]
+
+
+def _batch_outputs(attrs: dict) -> tuple[str, ...]:
+    return ("output", "mean", "var") if attrs["output_mean_var"] else ("output",)
+
+
+@op(
+    "BatchNorm",
+    "_npx_batch_norm",
+    outputs=_batch_outputs,
+    total=3,
+    shape=_channel_shapes,
+    bfloat16="any",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+    hidden_outputs=("output_mean_var", ("mean", "var")),
+)
+def batch_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    axis: int = 1,
+    cudnn_off: bool = False,
+    min_calib_range: float | None = None,
+    max_calib_range: float | None = None,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel: ``gamma * (x - mean) / sqrt(var + eps) + beta``.
+
+    In training mean and variance are those of the batch, otherwise the moving ones. While
+    `fix_gamma` is on, gamma counts as 1. `output_mean_var` adds the mean and ``1 / sqrt(var +
+    eps)`` that were used.
+
+    Parameters
+    ----------
+    axis
+        The axis of the channels; a negative one counts from the last.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.BatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, axis
+    )
+    if output_mean_var:
+        return (out, *_statistics(mean, inverse_std, moving_mean, moving_var, eps))
+    return out
+
+
+@op(
+    "BatchNorm_v1",
+    outputs=_batch_outputs,
+    total=3,
+    shape=_channel_shapes,
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+)
+def batch_norm_v1(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, as in MXNet's first version: `BatchNorm` with channels at axis 1.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.BatchNorm_v1(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    return batch_norm.function(
+        data,
+        gamma,
+        beta,
+        moving_mean,
+        moving_var,
+        eps=eps,
+        momentum=momentum,
+        fix_gamma=fix_gamma,
+        use_global_stats=use_global_stats,
+        output_mean_var=output_mean_var,
+        run=run,
+    )
+
+
+@op(
+    "_contrib_SyncBatchNorm",
+    outputs=_batch_outputs,
+    total=3,
+    shape=_channel_shapes,
+    precision="full",
+    full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
+    overwritable=True,
+    keeps_layout=True,
+)
+def sync_batch_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    eps: float = 1e-3,
+    momentum: float = 0.9,
+    fix_gamma: bool = True,
+    use_global_stats: bool = False,
+    output_mean_var: bool = False,
+    ndev: int = 1,
+    key: str,
+    run: OpContext,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel over the batches of all workers of a job, if ``ndev`` is above 1.
+
+    Without a job it is this process's batch. The second statistic is the variance.
+
+    Parameters
+    ----------
+    ndev
+        Number of workers that share statistics; 1 keeps each worker to itself.
+    key
+        Name of the layer, the same on all workers.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.contrib.SyncBatchNorm(mx.nd.array([[3], [5]]), one, zero, zero, one * 4, key="bn",
+    ...                             eps=0).asnumpy()
+    array([[1.5],
+           [2.5]], dtype=float32)
+    """
+    by_batch = run.training and not use_global_stats
+    if by_batch and ndev > 1 and over_workers.sum_in_place is not None:
+        if fix_gamma and gamma.is_leaf:
+            gamma.data.fill_(1)
+        scale = gamma.pow(0) if fix_gamma else gamma
+        out, mean, var = over_workers.normalize(data, scale, beta, eps)
+        moving_mean.detach().lerp_(mean, 1.0 - momentum)
+        moving_var.detach().lerp_(var, 1.0 - momentum)
+        return (out, mean, var) if output_mean_var else out
+    out, mean, inverse_std = _normalize(
+        data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
+    )
+    if not output_mean_var:
+        return out
+    if mean is None or inverse_std is None:
+        return out, moving_mean.detach().clone(), moving_var.detach().clone()
+    return out, mean, _variance(inverse_std, eps)
+
+
+@op(
+    "_contrib_BatchNormWithReLU",
+    attributes_of=batch_norm,
+    outputs=_batch_outputs,
+    total=4,
+    shape=_channel_shapes,
+)
+def batch_norm_with_relu(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: ZeroAux,
+    moving_var: OneAux,
+    *,
+    run: OpContext,
+    **attrs: Any,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize each channel, then cut what is negative.
+
+    >>> zero, one = mx.nd.array([0]), mx.nd.array([1])
+    >>> mx.nd.contrib.BatchNormWithReLU(mx.nd.array([[-3], [5]]), one, zero, zero, one * 4,
+    ...                                 eps=0).asnumpy()
+    array([[0. ],
+           [2.5]], dtype=float32)
+    """
+    result = batch_norm.function(data, gamma, beta, moving_mean, moving_var, run=run, **attrs)
+    if isinstance(result, tuple):
+        out, mean, inverse_std = result
+        return torch.relu(out), mean, inverse_std
+    return torch.relu(result)
+
+
+for _member in (batch_norm, batch_norm_v1, sync_batch_norm, batch_norm_with_relu):
+    _member.type_pattern = WideParameters(None)
+
+
+def _sample_outputs(attrs: dict) -> tuple[str, ...]:
+    return ("output", "mean", "std") if attrs["output_mean_var"] else ("output",)
+
+
+def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    data = unify(ins[0], outs[0], "data and output of LayerNorm")
+    if data is None:
+        return ins, outs
+    axis = attrs["axis"] % len(data)
+    width = (data[axis],)
+    rest = [unify(width, s, "a parameter of LayerNorm") for s in ins[1:]]
+    kept = (*data[:axis], 1, *data[axis + 1 :])
+    return [data, *rest], [data, *[kept] * (len(outs) - 1)]
+
+
+@op(
+    "LayerNorm",
+    "_npx_layer_norm",
+    outputs=_sample_outputs,
+    total=3,
+    shape=_layer_shapes,
+    precision="full",
+    overwritable=True,
+    hidden_outputs=("output_mean_var", ("mean", "std")),
+)
+def layer_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    *,
+    axis: int = -1,
+    eps: float = 1e-5,
+    output_mean_var: bool = False,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize along one axis: ``gamma * (x - mean) / sqrt(var + eps) + beta``.
+
+    `output_mean_var` adds the mean and ``sqrt(var + eps)``.
+
+    Parameters
+    ----------
+    gamma
+        Scale along the axis.
+    beta
+        Shift along the axis.
+    axis
+        The axis to normalize along; a negative one counts from the last.
+
+    >>> mx.nd.LayerNorm(mx.nd.array([[1, 3]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
+    ...                 eps=0).asnumpy()
+    array([[-1.,  3.]], dtype=float32)
+    """
+    inner = axis in (-1, data.ndim - 1)
+    x = data if inner else data.movedim(axis, -1)
+    if not output_mean_var:
+        out = torch.layer_norm(x, x.shape[-1:], gamma, beta, eps)
+        return out if inner else out.movedim(-1, axis).contiguous()
+    out, mean, inverse_std = torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)
+    match = out, mean.detach().clone(), inverse_std.detach().reciprocal()
+    if inner:
+        return match
+    moved, mean, std = (t.movedim(-1, axis).contiguous() for t in match)
+    return moved, mean, std
+
+
+def _group_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    data = unify(ins[0], outs[0], "data and output of GroupNorm")
+    groups = attrs["num_groups"]
+    rest = [unify((groups,), s, "a parameter of GroupNorm") for s in ins[1:]]
+    if data is None:
+        return [data, *rest], outs
+    return [data, *rest], [data, *[(data[0], groups)] * (len(outs) - 1)]
+
+
+@op(
+    "GroupNorm",
+    outputs=_sample_outputs,
+    total=3,
+    shape=_group_shapes,
+    precision="full",
+    hidden_outputs=("output_mean_var", ("mean", "std")),
+)
+def group_norm(
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    *,
+    num_groups: int = 1,
+    eps: float = 1e-5,
+    output_mean_var: bool = False,
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Normalize groups of channels; gamma and beta have one number a group.
+
+    `output_mean_var` adds the mean and ``sqrt(var + eps)`` of each group.
+
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, ...)``.
+    gamma
+        Scale of each group.
+    beta
+        Shift of each group.
+    num_groups
+        Number of groups; the number of channels must be a multiple of it.
+
+    >>> mx.nd.GroupNorm(mx.nd.array([[[1, 3], [4, 8]]]), mx.nd.array([1, 2]), mx.nd.array([0, 1]),
+    ...                 num_groups=2, eps=0).asnumpy()
+    array([[[-1.,  1.],
+            [-1.,  3.]]], dtype=float32)
+    """
+    channels = data.shape[1]
+    if gamma.shape != (num_groups,) or channels % num_groups:
+        raise ShapeError(
+            f"GroupNorm: {channels} channels in num_groups={num_groups} need gamma and beta of "
+            f"shape ({num_groups},), got {tuple(gamma.shape)} and {tuple(beta.shape)}."
+        )
+    each = channels // num_groups
+    gamma = gamma.unsqueeze(1).expand(-1, each).reshape(-1)
+    beta = beta.unsqueeze(1).expand(-1, each).reshape(-1)
+    if not output_mean_var:
+        return torch.group_norm(data, num_groups, gamma, beta, eps)
+    area = data[0, 0].numel() if data.ndim > 2 else 1
+    out, mean, inverse_std = torch.native_group_norm(
+        data.contiguous(), gamma, beta, data.shape[0], channels, area, num_groups, eps
+    )
+    return out, mean.detach(), inverse_std.detach().reciprocal()
+
+
+def _instance_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+    data = unify(ins[0], outs[0], "data and output of InstanceNorm")
+    if data is None:
+        return ins, outs
+    rest = [unify(data[1:2], s, "a parameter of InstanceNorm") for s in ins[1:]]
+    return [data, *rest], [data]
+
+
+@op(
+    "InstanceNorm",
+    outputs=("output",),
+    total=3,
+    shape=_instance_shapes,
+    precision="full",
+    gradients_by_input=True,
+    hidden_outputs=(None, ("mean", "var")),
+)
+def instance_norm(data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3) -> Tensor:
+    """Normalize each channel of each sample over its spatial axes.
+
+    Parameters
+    ----------
+    data
+        Batch of shape ``(batch, channels, ...)``.
+
+    >>> mx.nd.InstanceNorm(mx.nd.array([[[1, 3]]]), mx.nd.array([2]), mx.nd.array([1]),
+    ...                    eps=0).asnumpy()
+    array([[[-1.,  3.]]], dtype=float32)
+    """
+    if data.ndim == 2:
+        return instance_norm.function(data.unsqueeze(2), gamma, beta, eps=eps).squeeze(2)
+    return torch.instance_norm(data, gamma, beta, None, None, True, 0.0, eps, True)
+
+
+def _with_moments(
+    data: Tensor, gamma: Tensor, beta: Tensor, *, eps: float = 1e-3
+) -> tuple[Tensor, Tensor, Tensor]:
+    variance, mean = torch.var_mean(data.detach().flatten(2), -1, correction=0)
+    return instance_norm.function(data, gamma, beta, eps=eps), mean, variance
+
+
+instance_norm.variant("hidden_outputs")(lambda attrs: partial(_with_moments, **attrs))
+
+
+def _norm_axes(mode: str, ndim: int) -> tuple[int, ...]:
+    if mode == "instance":
+        return tuple(range(1, ndim)) or (0,)
+    if ndim < 3:
+        raise ShapeError(f"L2Normalization: mode {mode!r} needs at least 3 dimensions, got {ndim}.")
+    return (1,) if mode == "channel" else tuple(range(2, ndim))
+
+
+@op(
+    "L2Normalization",
+    outputs=("output",),
+    total=2,
+    shape=same,
+    precision="full",
+    names_single_input=True,
+    gradients_by_input=True,
+    hidden_outputs=(None, ("norm",)),
+)
+def l2_normalization(
+    data: Tensor,
+    *,
+    eps: float = 1e-10,
+    mode: Literal["channel", "instance", "spatial"] = "instance",
+) -> Tensor:
+    """Divide by the Euclidean norm of each sample, position or channel: ``x / sqrt(|x|^2 + eps)``.
+
+    Parameters
+    ----------
+    eps
+        Small number added to the sum of squares, against division by zero.
+    mode
+        Norm of each whole sample (``instance``), of each position over the ``channel`` axis, or of
+        each channel over its positions (``spatial``).
+
+    >>> mx.nd.L2Normalization(mx.nd.array([[3, 4]])).asnumpy()
+    array([[0.6, 0.8]], dtype=float32)
+    """
+    if data.ndim == 1:  # every number is a sample of its own
+        return data / (data * data).add(eps).sqrt()
+    return data / _norms(data, eps, mode)
+
+
+def _norms(data: Tensor, eps: float, mode: str) -> Tensor:
+    return (data * data).sum(_norm_axes(mode, data.ndim), keepdim=True).add(eps).sqrt()
+
+
+def _with_norm(
+    data: Tensor, *, eps: float = 1e-10, mode: str = "instance"
+) -> tuple[Tensor, Tensor]:
+    output = l2_normalization.function(data, eps=eps, mode=mode)
+    if data.ndim == 1:
+        return output, (data * data).add(eps).sqrt()
+    norms = _norms(data.detach(), eps, mode)
+    kept = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
+    return output, norms if kept is None else norms.reshape(norms.shape[:kept])
+
+
+l2_normalization.variant("hidden_outputs")(lambda attrs: partial(_with_norm, **attrs))
+
+
+@op(
+    "LRN",
+    outputs=("output",),
+    total=2,
+    shape=same,
+    precision="full",
+    bfloat16="any",
+    names_single_input=True,
+)
+def lrn(
+    data: Tensor,
+    *,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    knorm: float = 2.0,
+    nsize: Count,
+) -> Tensor:
+    """Divide by the energy of `nsize` neighboring channels.
+
+    ``x / (knorm + alpha / nsize * sum(x^2)) ^ beta``
+
+    Parameters
+    ----------
+    alpha
+        Factor of the squares.
+    beta
+        Exponent.
+    knorm
+        Number added to the scaled squares.
+    nsize
+        Number of neighboring channels, an odd number.
+
+    >>> mx.nd.LRN(mx.nd.array([[[[2]]]]), nsize=1, alpha=1, beta=1, knorm=0).asnumpy()
+    array([[[[0.5]]]], dtype=float32)
+    """
+    if nsize % 2 == 0:  # the window is symmetric, so one neighbor less takes part
+        alpha, nsize = alpha * (nsize - 1) / nsize, nsize - 1
+    return F.local_response_norm(data, nsize, alpha, beta, knorm)

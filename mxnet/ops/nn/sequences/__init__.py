@@ -1,1 +1,0 @@
-"""Layers over sequences: recurrent, attention, masks, the CTC loss."""

@@ -1,1 +1,0 @@
-"""NumPy's arithmetic, comparisons, reductions, products and linear algebra."""

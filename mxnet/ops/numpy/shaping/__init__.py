@@ -1,1 +1,0 @@
-"""NumPy's operators that change shapes, join arrays or edit their parts."""

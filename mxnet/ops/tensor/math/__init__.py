@@ -1,1 +1,0 @@
-"""Arithmetic, comparisons, functions of each element, products and reductions."""

@@ -1,1 +1,0 @@
-"""Operators that pick, place and sort elements."""

@@ -1,1 +1,0 @@
-"""Operators that change shapes, join arrays or take them apart."""

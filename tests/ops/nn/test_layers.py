@@ -1,0 +1,180 @@
+"""LeakyReLU with random slopes, and the shape of learned ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet.error import MXNetError
+from mxnet.ops import registry
+
+NEGATIVE = np.full((50, 40), -1.0, dtype="float32")
+
+
+def test_random_slopes_stay_between_their_bounds() -> None:
+    data = mx.nd.array(NEGATIVE)
+    data.attach_grad()
+    with mx.autograd.record():
+        out, slopes = mx.nd.LeakyReLU(data, act_type="rrelu", lower_bound=0.1, upper_bound=0.3)
+    out.backward()
+    drawn = slopes.asnumpy()
+    assert 0.1 <= drawn.min() < 0.12
+    assert 0.28 < drawn.max() <= 0.3
+    assert abs(drawn.mean() - 0.2) < 0.01
+    np.testing.assert_allclose(out.asnumpy(), -drawn)
+    np.testing.assert_allclose(data.grad.asnumpy(), drawn)
+
+
+def test_random_slopes_are_their_middle_outside_training() -> None:
+    out, _ = mx.nd.LeakyReLU(mx.nd.array([-1, 2]), act_type="rrelu")
+    np.testing.assert_allclose(out.asnumpy(), [-0.2295, 2], rtol=1e-5)
+
+
+def test_learned_slopes_have_one_number_a_channel() -> None:
+    assert infer("LeakyReLU", (2, 4, 5), act_type="prelu")[0] == [(2, 4, 5), (4,)]
+
+
+def test_what_lies_beyond_the_length_is_zero() -> None:
+    out = mx.nd.softmax(
+        mx.nd.array([[0, 0, 9], [0, 0, 9]]), mx.nd.array([2, 0], dtype="int32"), use_length=True
+    )
+    assert out.asnumpy().tolist() == [[0.5, 0.5, 0], [0, 0, 0]]
+
+
+def test_lengths_have_the_shape_of_data_without_the_axis() -> None:
+    assert infer("softmax", (2, -1, 5), use_length=True, axis=1)[0][1] == (2, 5)
+    with pytest.raises(MXNetError, match="softmax"):
+        mx.nd.softmax(mx.nd.array([[1, 2]]), mx.nd.array([1, 2]), use_length=True)
+
+
+def test_the_result_takes_the_type_that_is_asked_for() -> None:
+    for name in ("softmax", "log_softmax", "softmin"):
+        out = getattr(mx.nd, name)(mx.nd.array([[1, 2]]), dtype="float64")
+        assert out.dtype == np.float64
+
+
+def infer(name: str, data: tuple, outs: list | None = None, **attrs: object) -> tuple[list, list]:
+    op = registry.get(name)
+    complete = op.complete(op.parse(attrs))
+    names = op.names_of_inputs(complete)
+    return op.infer_shapes([data] + [None] * (len(names) - 1), outs or [None], complete)
+
+
+def test_weight_and_bias_follow_from_data() -> None:
+    ins, outs = infer("FullyConnected", (2, 3, 5), num_hidden=4)
+    assert ins == [(2, 3, 5), (4, 15), (4,)]
+    assert outs == [(2, 4)]
+
+
+def test_without_flatten_only_the_last_axis_counts() -> None:
+    ins, outs = infer("FullyConnected", (-1, 3, 5), num_hidden=4, flatten=False)
+    assert ins[1] == (4, 5)
+    assert outs == [(-1, 3, 4)]
+
+
+def test_batch_follows_from_the_output() -> None:
+    ins, _ = infer("FullyConnected", (-1, 3), [(7, 4)], num_hidden=4)
+    assert ins[0] == (7, 3)
+
+
+def test_a_weight_of_another_size_is_refused() -> None:
+    with pytest.raises(MXNetError, match="FullyConnected"):
+        mx.nd.FullyConnected(
+            mx.nd.array([[1, 2]]), mx.nd.array([[1, 2]]), num_hidden=3, no_bias=True
+        )
+    with pytest.raises(MXNetError, match="FullyConnected"):
+        mx.nd.FullyConnected(
+            mx.nd.array([[1, 2, 3]]), mx.nd.array([[1, 2]]), num_hidden=1, no_bias=True
+        )
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_data_of_another_width_is_told_in_the_words_of_mxnet(hybridize: bool) -> None:
+    net = mx.gluon.nn.Dense(3, in_units=4)
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    with pytest.raises(MXNetError, match=r"Provided = \[3, 4\], inferred shape=\[3, 5\]"):
+        net(mx.nd.ones((2, 5)))
+
+
+ONES = np.ones((1000, 10), dtype="float32")
+
+
+def test_it_drops_a_fraction_and_scales_the_rest() -> None:
+    data = mx.nd.array(ONES)
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.Dropout(data, p=0.3)
+    out.backward()
+    values = out.asnumpy()
+    assert abs((values == 0).mean() - 0.3) < 0.03
+    np.testing.assert_allclose(values[values != 0], 1 / 0.7, rtol=1e-5)
+    np.testing.assert_allclose(data.grad.asnumpy(), values)
+
+
+def test_one_decision_holds_along_axes() -> None:
+    with mx.autograd.record():
+        out = mx.nd.Dropout(mx.nd.array(ONES), p=0.5, axes=(1,)).asnumpy()
+    assert (out == out[:, :1]).all()
+    assert abs((out[:, 0] == 0).mean() - 0.5) < 0.08
+
+
+def test_outside_training_only_always_drops() -> None:
+    data = mx.nd.array(ONES)
+    assert (mx.nd.Dropout(data, p=0.5).asnumpy() == 1).all()
+    assert (mx.nd.Dropout(data, p=0.5, mode="always").asnumpy() == 0).any()
+
+
+def test_the_result_is_an_array_of_its_own() -> None:
+    data = mx.nd.array([1, 2])
+    out = mx.nd.Dropout(data)
+    out[:] = 0
+    assert data.asnumpy().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5])
+def test_a_fraction_outside_0_and_1_is_refused(p: float) -> None:
+    with pytest.raises(MXNetError, match="Dropout"):
+        mx.nd.Dropout(mx.nd.array([1]), p=p)
+
+
+def test_fourier_transforms_are_numpys() -> None:
+    data = np.random.RandomState(0).rand(3, 6).astype("float32")
+    wanted = np.fft.fft(data)
+    found = mx.nd.contrib.fft(mx.nd.array(data)).asnumpy()
+    np.testing.assert_allclose(found[:, ::2], wanted.real, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[:, 1::2], wanted.imag, rtol=1e-4, atol=1e-5)
+    back = mx.nd.contrib.ifft(mx.nd.array(found)).asnumpy()
+    np.testing.assert_allclose(back, data * 6, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sketch_hands_gradients_back_with_their_sign() -> None:
+    data, place, sign = mx.nd.ones((2, 3)), mx.nd.array([[1, 0, 1]]), mx.nd.array([[1, -1, 1]])
+    data.attach_grad()
+    with mx.autograd.record():
+        out = mx.nd.contrib.count_sketch(data, place, sign, out_dim=2)
+    out.backward(mx.nd.array([[1, 2], [3, 4]]))
+    assert out.asnumpy().tolist() == [[-1, 2], [-1, 2]]
+    assert data.grad.asnumpy().tolist() == [[2, -1, 2], [4, -3, 4]]
+
+
+def test_hawkes_gradients_are_mxnets() -> None:
+    rates, alpha = mx.nd.array([[1.5, 2.0]]), mx.nd.array([0.2, 0.4])
+    beta, state = mx.nd.array([1.0, 2.0]), mx.nd.array([[0.1, 0.2]])
+    for array in (rates, alpha, beta):
+        array.attach_grad()
+    marks = mx.nd.array([[0, 1, 0]], dtype="int32")
+    with mx.autograd.record():
+        likelihood, memory = mx.nd.contrib.hawkesll(
+            rates, alpha, beta, state, mx.nd.array([[0.5, 0.6, 0.7]]), marks,
+            mx.nd.array([3]), mx.nd.array([4]),
+        )  # fmt: skip
+    likelihood.backward()
+    near = {"rtol": 1e-3, "atol": 1e-4}
+    np.testing.assert_allclose(likelihood.asnumpy(), [-13.3114], **near)
+    np.testing.assert_allclose(memory.asnumpy(), [[0.1428, 0.0031]], **near)
+    np.testing.assert_allclose(rates.grad.asnumpy(), [[-2.6968, -3.5044]], **near)
+    np.testing.assert_allclose(alpha.grad.asnumpy(), [-1.7315, -1.1749], **near)
+    np.testing.assert_allclose(beta.grad.asnumpy(), [-0.0795, -0.0089], **near)
