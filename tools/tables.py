@@ -1,8 +1,8 @@
 """Write the generated tables of the documentation: operators and environment variables.
 
-Run ``python -m tools.tables``. `docs/operators.md` lists every operator as it is registered, what
-differs and what is absent; only the section on differences is written by hand. MXNet's names were
-recorded in `tests/golden/operator_names.json`. The table of variables in
+Run ``python -m tools.tables``. `docs/operators.md` lists every operator as it is registered, marks
+those that `docs/differences.md` names, and ends with what is absent. MXNet's names were recorded in
+`tests/golden/operator_names.json`. The table of variables in
 `docs/coming-from-mxnet.md` comes from `mxnet.env`.
 """
 
@@ -25,6 +25,7 @@ from tests.grammar.sampling import Row, families, rows_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "operators.md"
+DIFFERENCES = ROOT / "docs" / "differences.md"
 VARIABLES_PAGE = ROOT / "docs" / "coming-from-mxnet.md"
 VARIABLES_BEGIN, VARIABLES_END = "<!-- made by tools/tables.py -->", "<!-- end -->"
 NAMES = ROOT / "tests" / "golden" / "operator_names.json"
@@ -40,8 +41,7 @@ SECTIONS = {
 }
 HEAD = """# Operators
 
-This page is made from the registry by `python -m tools.tables`; only the section \
-[Differences](#differences-from-mxnet-191) is edited by hand.
+This page is made from the registry by `python -m tools.tables`.
 
 An operator is called by any of its names: `mx.nd.X` runs it, `mx.sym.X` puts it into a graph. \
 MXNet's prefixes say where a name is shown: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
@@ -53,11 +53,11 @@ updates keep), `*name` is any number of arrays.
 - **Gradient**: *torch* is the derivative as torch computes it, *own* a rule of MXNet's, *none* \
 means that no gradient flows.
 
-A star marks operators of which [Differences](#differences-from-mxnet-191) speaks."""
+A star marks operators that [Differences](differences.md) names."""
 COLUMNS = (
     "Operator | Inputs | Attributes | Outputs | Gradient | Other names\n---|---|---|---|---|---"
 )
-DIFFERENCES_TITLE, ABSENT_TITLE = "## Differences from MXNet 1.9.1", "## Absent"
+ABSENT_TITLE = "## Absent"
 ABSENT = """Names that MXNet 1.9.1 registered and MXNext does not know, without those of \
 `_backward` operators, which torch's autograd makes needless."""
 ABSENT_GROUPS = {
@@ -174,15 +174,10 @@ def _has_gradient(op: Op, row: Row) -> bool:
 # -- the page ---------------------------------------------------------------------------------
 
 
-def differences() -> str:
-    """Return the section on differences, which is written by hand."""
-    _, _, text = PAGE.read_text(encoding="utf-8").partition(DIFFERENCES_TITLE)
-    return text.partition(ABSENT_TITLE)[0].strip()
-
-
 def differing() -> set[str]:
-    """Return the operators that the section on differences names at the head of an item."""
-    heads = re.findall(r"^- ((?:`\w+`(?:, )?)+):", differences(), re.M)
+    """Return the operators that the page on differences names at the head of an item."""
+    text = DIFFERENCES.read_text(encoding="utf-8")
+    heads = re.findall(r"^- ((?:`\w+`(?:, )?)+):", text, re.M)
     return {name for head in heads for name in re.findall(r"`(\w+)`", head)}
 
 
@@ -231,7 +226,7 @@ def page() -> str:
     """Return the whole page."""
     count = sum(1 for _ in registry.operators())
     counted = f"{count} operators under {len(registry.names())} names."
-    parts = [HEAD, counted, *tables(), DIFFERENCES_TITLE, differences()]
+    parts = [HEAD, counted, *tables()]
     return "\n\n".join([*parts, ABSENT_TITLE, ABSENT, absent()]) + "\n"
 
 
