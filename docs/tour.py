@@ -215,7 +215,8 @@ def infer_shapes(head: Node, known: dict[str, tuple[int, ...]]) -> dict[str, tup
     return shapes
 
 
-# The real ones: mxnet/graph/node.py and interpret.py, mxnet/graph/passes/infer.py, mxnet/symbol/.
+# The real ones: mxnet/graph/node.py, mxnet/graph/graph.py (`interpret`),
+# mxnet/graph/passes/infer.py, mxnet/symbol/.
 
 
 # 4. Passes ----------------------------------------------------------------------------------
@@ -241,7 +242,9 @@ def fuse_activations(head: Node) -> Node:
     return Node(head.name, head.op, inputs, head.attributes)
 
 
-# The real ones: mxnet/graph/passes/; `print(net.compiled(x))` shows what they did.
+# The real ones: mxnet/graph/rewrite.py (patterns and rules), mxnet/graph/passes/,
+# mxnet/graph/optimize.py (which run); fused operators are in mxnet/ops/fused/.
+# `print(net.compiled(x))` shows what they did.
 
 
 # 5. Executors -------------------------------------------------------------------------------
