@@ -417,8 +417,23 @@ _ATTENTION = {
     ),
 }
 
+_FOLDED = {
+    "other": "Array that is added to the result.",
+    "gamma": "Scale of each channel.",
+    "beta": "Shift of each channel.",
+    "moving_mean": "Mean of each channel.",
+    "moving_var": "Variance of each channel.",
+    "normalized": "Whether the result is normalized by the moving statistics.",
+    "fix_gamma": "Whether gamma counts as 1.",
+    "addition": "How `other` is added: not at all, broadcast, or of the same shape.",
+    "epilogue": "Function of each element that ends the operator.",
+    "constants": "Numbers that this function takes.",
+    "check_data": "Whether data may hold values that are not finite.",
+    "check_other": "Whether `other` may hold values that are not finite.",
+}
+
 FOLDERS = {
-    "control_flow": {
+    "subgraphs": {
         "*data": "All arrays that the condition and the bodies read.",
         "num_out_data": "How many of the outputs are stacked over the steps.",
         "in_state_locs": "Positions of the states among the inputs of the body.",
@@ -443,18 +458,7 @@ FOLDERS = {
         "keys": "Keys of shape ``(batch, keys, size)``.",
         "values": "Values of shape ``(batch, keys, size)``.",
         **_INT8,
-        "other": "Array that is added to the result.",
-        "gamma": "Scale of each channel.",
-        "beta": "Shift of each channel.",
-        "moving_mean": "Mean of each channel.",
-        "moving_var": "Variance of each channel.",
-        "normalized": "Whether the result is normalized by the moving statistics.",
-        "fix_gamma": "Whether gamma counts as 1.",
-        "addition": "How `other` is added: not at all, broadcast, or of the same shape.",
-        "epilogue": "Function of each element that ends the operator.",
-        "constants": "Numbers that this function takes.",
-        "check_data": "Whether data may hold values that are not finite.",
-        "check_other": "Whether `other` may hold values that are not finite.",
+        **_FOLDED,
         "axis": "The axis whose slices are transformed one by one.",
         "num_states": "Number of initial states among the inputs, 1 or 2.",
         "use_sequence_length": "Whether the lengths of the sequences are among the inputs.",
@@ -488,7 +492,7 @@ FOLDERS = {
         "use_length": "Whether `length` is given.",
         "compute_size": "Accepted for compatibility, without effect.",
     },
-    "quantization": _QUANTIZED,
+    "quantization": {**_QUANTIZED, **_INT8, **_FOLDED},
     "numpy": {
         "*arys": "The arrays.",
         "A": "A matrix, or a batch of matrices on the last two axes.",

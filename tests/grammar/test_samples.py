@@ -1,4 +1,4 @@
-"""Every operator has a sample row; those without are listed, and the list may only shrink."""
+"""Every operator has a sample row; those without are listed, with what tests them instead."""
 
 from __future__ import annotations
 
