@@ -1,4 +1,4 @@
-"""Short stories of training by modules, from data to what a user wants to see."""
+"""Training by modules from data to results, as users write it."""
 
 from __future__ import annotations
 
@@ -230,10 +230,10 @@ def test_two_contexts_resume_too(tmp_path):
 
 
 LIMIT = 300  # seconds for a process
-STORY = """
+PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from tests.behavior.test_module_stories import run, np
+from tests.behavior.test_module_end_to_end import run, np
 params, *_ = run(sys.argv[1] + "/r", every=1, epochs=12)
 np.savez(sys.argv[1] + "/done.npz", **params)
 """
@@ -247,7 +247,7 @@ def test_a_process_killed_at_any_moment_continues(tmp_path):
 
     def start(name):
         (tmp_path / name).mkdir(exist_ok=True)
-        command = [sys.executable, "-c", STORY, str(tmp_path / name), str(root)]
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path / name), str(root)]
         started.append(subprocess.Popen(command, env=environment))
         return started[-1]
 
@@ -277,7 +277,7 @@ def test_a_process_killed_at_any_moment_continues(tmp_path):
 FIFTY_KILLS = """
 import os, random, signal, sys, time
 sys.path.insert(0, sys.argv[2])
-from tests.behavior.test_module_stories import run, np
+from tests.behavior.test_module_end_to_end import run, np
 
 def begin(prefix):
     child = os.fork()

@@ -1,6 +1,6 @@
-"""Stories of loaders in trouble, each run in a process of its own by `test_dataloader_trouble`.
+"""Scenarios of loaders in trouble, each run in a process of its own by `test_dataloader_trouble`.
 
-``python stories.py START_METHOD SECONDS NAME...`` prints the exit code of each story, or that it
+``python scenarios.py START_METHOD SECONDS NAME...`` prints the exit code of each scenario, or that it
 hangs.
 """
 
@@ -105,7 +105,7 @@ def alive(pid):
     return "State:\tZ" not in status
 
 
-# -- the stories ---------------------------------------------------------------------------------
+# -- the scenarios ---------------------------------------------------------------------------------
 
 
 def all_arrive():
@@ -135,7 +135,7 @@ def large_batches():
 def worker_raises():
     loader = DataLoader(Numbers(trouble=fail), 2, num_workers=2)
     for _ in range(2):  # the workers live on
-        raised(ValueError, loader, "sample is bad", "in fail", "stories.py")
+        raised(ValueError, loader, "sample is bad", "in fail", "scenarios.py")
     raised(MXNetError, DataLoader(Numbers(trouble=fail_peculiarly), 2, num_workers=1), "Peculiar")
     raised(MXNetError, DataLoader(Numbers(trouble=exit_politely), 2, num_workers=1), "SystemExit")
     raised(RuntimeError, DataLoader(Numbers(trouble=stop_iteration), 2, num_workers=1))
@@ -435,7 +435,7 @@ def unsendable_data():
 
 
 def told_apart(name, limit):
-    """Tell a story in a child of this process; return how it ended."""
+    """Run a scenario in a child of this process; return how it ended."""
     sys.stdout.flush()
     folder = tempfile.mkdtemp()
     child = os.fork()

@@ -211,7 +211,7 @@ def test_batches_do_not_share_memory_with_what_they_are_made_of(values):
         assert values.min() >= 0
 
 
-STORIES = Path(__file__).with_name("stories.py")
+SCENARIOS = Path(__file__).with_name("scenarios.py")
 ROOT = Path(__file__).parents[3]
 ALL = [
     "all_arrive",
@@ -244,17 +244,17 @@ ANEW = [
     "unsendable_data",
 ]
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stories speak of POSIX processes")
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scenarios speak of POSIX processes")
 
 
-def run_stories(method, limit, stories):
-    """Return what each story ended in, and what it said before."""
+def run_scenarios(method, limit, scenarios):
+    """Return what each scenario ended in, and what it said before."""
     finished = subprocess.run(
-        [sys.executable, STORIES, method, str(limit), *stories],
+        [sys.executable, SCENARIOS, method, str(limit), *scenarios],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60 + limit * len(stories),
+        timeout=60 + limit * len(scenarios),
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
@@ -262,17 +262,17 @@ def run_stories(method, limit, stories):
     texts = {}
     for part in finished.stderr.split("=== end of ")[:-1]:
         texts[len(texts)] = part
-    return {name: (endings[name], texts[i]) for i, name in enumerate(stories)}
+    return {name: (endings[name], texts[i]) for i, name in enumerate(scenarios)}
 
 
 @pytest.fixture(scope="module")
 def forked():
-    return run_stories("fork", 60, ALL)
+    return run_scenarios("fork", 60, ALL)
 
 
-@pytest.mark.parametrize("story", ALL)
-def test_forked_workers(forked, story):
-    ending, text = forked[story]
+@pytest.mark.parametrize("scenario", ALL)
+def test_forked_workers(forked, scenario):
+    ending, text = forked[scenario]
     assert ending.startswith("0 "), f"{ending}\n{text}"
     assert "Traceback" not in text, text
 
@@ -280,8 +280,8 @@ def test_forked_workers(forked, story):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_start_anew(method):
-    for story, (ending, text) in run_stories(method, 120, ANEW).items():
-        assert ending.startswith("0 "), f"{story}: {ending}\n{text}"
+    for scenario, (ending, text) in run_scenarios(method, 120, ANEW).items():
+        assert ending.startswith("0 "), f"{scenario}: {ending}\n{text}"
 
 
 SAMPLER = [[0, 1], [2, 3], [4]]
