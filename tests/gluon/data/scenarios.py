@@ -1,7 +1,7 @@
 """Scenarios of loaders in trouble, each run in a process of its own by `test_dataloader_trouble`.
 
-``python scenarios.py START_METHOD SECONDS NAME...`` prints the exit code of each scenario, or that it
-hangs.
+``python scenarios.py START_METHOD SECONDS NAME...`` prints the exit code of each scenario, or that
+it hangs.
 """
 
 from __future__ import annotations
