@@ -99,7 +99,7 @@ class Updater:
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return a state with all of its arrays on a device."""
         if isinstance(state, NDArray):
-            return state.tostype("default").as_in_context(context)
+            return state.as_in_context(context)
         if isinstance(state, tuple | list):
             return type(state)(self.sync_state_context(s, context) for s in state)
         return state
