@@ -375,7 +375,9 @@ class Trainer:
             if not ignore_stale_grad:
                 self._refuse_unused()
             return
-        for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=False):
+        plan = self._arrays()
+        updaters = self._updaters[: len(plan)]
+        for updater, (indices, weights, grads) in zip(updaters, plan, strict=True):
             records = list(map(_record, weights))
             if not all(map(_is_fresh, records)):
                 stale = [k for k, r in enumerate(records) if not r.fresh]

@@ -219,7 +219,9 @@ def check_states(
 ) -> None:
     """Raise an error for states without the shape, dtype and device of their weights."""
     for kind in kinds:
-        for weight, state, index in zip(weights, kind or (), indices, strict=False):
+        if kind is None:
+            continue
+        for weight, state, index in zip(weights, kind, indices, strict=True):
             same = weight.dtype == state.dtype and weight.device == state.device
             if weight.shape != state.shape or not same:
                 raise ShapeError(
@@ -286,10 +288,15 @@ class ListOptimizer(Optimizer):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
-        if unwrap(type(self).update) is not ListOptimizer.update:  # a user's own, for one parameter
-            super().update_multi_precision(index, weight, grad, state)
+        if unwrap(type(self).update) is ListOptimizer.update:
+            self._update(index, weight, grad, state, bool(self.multi_precision))
             return
-        self._update(index, weight, grad, state, bool(self.multi_precision))
+        rows = [(index, weight, grad, state)]
+        if isinstance(index, list | tuple):
+            rows = list(zip(index, weight, grad, state, strict=True))
+        for i, w, g, s in rows:  # a user's own update is for one parameter
+            swapped = self.multi_precision and is_half(w) and not self.copy_comes_first
+            super().update_multi_precision(i, w, g, s[::-1] if swapped else s)
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
         """Return the state, with a 32-bit copy of a 16-bit weight in mixed precision."""
@@ -310,16 +317,17 @@ class ListOptimizer(Optimizer):
     # -- from lists of arrays to batches ------------------------------------------------------
 
     def _update(self, index: Any, weight: Any, grad: Any, state: Any, mixed: bool) -> None:
+        counted = index  # one alone is counted alone
         if not isinstance(index, list | tuple):
             index, weight, grad, state = (index,), (weight,), (grad,), (state,)
         if not index:
             return
         if self.counts_first:
-            self._update_count(index)
+            self._update_count(counted)
             lrs, wds = self._rates(index)
         else:
             lrs, wds = self._rates(index)
-            self._update_count(index)
+            self._update_count(counted)
         if _are_dense(weight) and _are_dense(grad):
             self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
             return
@@ -348,10 +356,12 @@ class ListOptimizer(Optimizer):
         wds: list[float],
         mixed: bool,
     ) -> None:
-        if not len(indices) == len(weights) == len(grads) == len(states):
+        lists = (weights, grads, states, lrs, wds)
+        if set(map(len, lists)) != {len(indices)}:
             raise MXNetError(
                 f"{type(self).__name__} got {len(indices)} indices, {len(weights)} weights, "
-                f"{len(grads)} gradients and {len(states)} states; it needs as many of each."
+                f"{len(grads)} gradients, {len(states)} states, {len(lrs)} rates and {len(wds)} "
+                "decays; it needs as many of each."
             )
         times = list(map(self._index_update_count.__getitem__, indices))
         for group in self._plan(indices, weights, states, mixed).groups:

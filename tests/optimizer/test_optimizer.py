@@ -351,6 +351,84 @@ def test_subclasses_of_aggregating_optimizers_override_rates_by_list(name):
     assert [w.asnumpy().tolist() for w in weights] == [[1.0, 1.0]] * 2
 
 
+def calls_of(name, method, dtypes, aggregate_num=None):
+    """Return with which indices an overridden method of an optimizer is called in an update."""
+    calls = []
+
+    class Own(mx.optimizer.Optimizer.opt_registry[name]):
+        pass
+
+    def record(self, index, *arrays):
+        calls.append(tuple(index) if isinstance(index, list | tuple) else index)
+        return getattr(super(Own, self), method)(index, *arrays)
+
+    setattr(Own, method, record)
+    optimizer = Own()
+    if aggregate_num is not None:
+        optimizer.aggregate_num = aggregate_num
+    weights = [mx.nd.ones(2, dtype=dtype) for dtype in dtypes]
+    grads = [weight * 1 for weight in weights]
+    mx.optimizer.get_updater(optimizer)(list(range(len(dtypes))), grads, weights)
+    assert all(weight.asnumpy()[0] < 1 for weight in weights)
+    return calls
+
+
+def test_overridden_methods_get_as_many_parameters_as_in_mxnet():
+    single = [0, 1, 2, 3, 4, 5]
+    alone = [(i,) for i in single]
+    by_type = [(0, 2, 4, 5), (6,), (1, 3)]
+    mixed = ["float32", "float64", "float32", "float64", "float32", "float32", "float32"]
+    plain = ["float32"] * 6
+    cases = {}
+    for name in ("sgd", "lars"):
+        for method in ("_get_lrs", "_get_wds", "update_multi_precision", "_update_count"):
+            cases[name, method] = plain, None, [(0, 1, 2, 3), (4, 5)]
+            cases[name, method, "types"] = mixed, None, by_type
+            cases[name, method, 2] = plain, 2, [(0, 1), (2, 3), (4, 5)]
+        for method in ("_get_lr", "_get_wd"):
+            cases[name, method] = plain, None, []
+    for name in ("adam", "nag"):
+        for method in ("_get_lr", "_get_wd", "update_multi_precision", "_update_count"):
+            cases[name, method] = plain, None, single
+        for method in ("_get_lrs", "_get_wds"):
+            cases[name, method] = plain, None, alone
+    cases["lamb", "_get_lrs"] = plain, None, alone
+    cases["lamb", "_get_lrs", "types"] = mixed, None, [(0,), (2,), (4,), (5,), (6,), (1,), (3,)]
+    cases["lamb", "update_multi_precision"] = plain, None, [tuple(single)]
+
+    def check(case):
+        (name, method, *_), (dtypes, aggregate_num, expected) = case
+        assert calls_of(name, method, dtypes, aggregate_num) == expected
+
+    check_each({str(key): (key, case) for key, case in cases.items()}, check)
+
+
+def test_rates_by_the_size_of_aggregation():
+    class Fixed(mx.optimizer.SGD):
+        def _get_lrs(self, indices):
+            return [0.5] * self.aggregate_num
+
+    weights, grads = [mx.nd.ones(2) for _ in range(8)], [mx.nd.ones(2) for _ in range(8)]
+    mx.optimizer.get_updater(Fixed())(list(range(8)), grads, weights)
+    assert [weight.asnumpy()[0] for weight in weights] == [0.5] * 8
+    with pytest.raises(mx.MXNetError, match="2 states, 4 rates and 2 decays"):
+        mx.optimizer.get_updater(Fixed())(list(range(6)), grads[:6], weights[:6])
+
+
+def test_an_own_update_of_sgd_gets_the_copy_in_mixed_precision():
+    class Own(mx.optimizer.SGD):
+        def update(self, index, weight, grad, state):
+            assert weight.dtype == grad.dtype == np.float32
+            super().update(index, weight, grad, state)
+
+    weights = [mx.nd.ones(2, dtype="float16"), mx.nd.ones(2, dtype="float16")]
+    updater = mx.optimizer.get_updater(Own(0.9, learning_rate=0.5, multi_precision=True))
+    for _ in range(2):
+        updater([0, 1], [mx.nd.ones(2, dtype="float16")] * 2, weights)
+    for weight in weights:
+        np.testing.assert_allclose(weight.asnumpy(), -0.45, atol=1e-3)
+
+
 LAZY = [
     *(("sgd", {}, True), ("sgd", {"momentum": 0.9}, True), ("sgd", {"lazy_update": False}, False)),
     *(("adam", {}, True), ("adam", {"lazy_update": False}, False), ("adagrad", {}, True)),
