@@ -102,7 +102,7 @@ def sparse_embedding(
     input_dim: int,
     output_dim: int,
     dtype: DType = torch.float32,
-    sparse_grad: bool = False,
+    deterministic: bool = False,
 ) -> Tensor:
     """Look up rows as `Embedding` does; the gradient is row_sparse.
 
@@ -118,8 +118,8 @@ def sparse_embedding(
         Number of columns of the weight: the size of a vector.
     dtype
         Data type of the weight.
-    sparse_grad
-        Accepted for compatibility; the gradient is row_sparse anyway.
+    deterministic
+        Accepted; the gradient is summed in a fixed order on the CPU anyway.
 
     >>> weight = mx.nd.array([[1, 2], [3, 4]])
     >>> data = mx.nd.array([1])

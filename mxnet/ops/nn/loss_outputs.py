@@ -559,6 +559,9 @@ def ctc_loss(
         )
     if not batch:
         return data.sum((0, 2))  # as empty as the batch, and a member of the graph
+    if data_lengths is not None:  # what lies behind the end has no gradient, whatever it is
+        times = torch.arange(steps, device=data.device).unsqueeze(1)
+        data = data.masked_fill((times >= data_lengths).unsqueeze(2), 0)
     shares = torch.log_softmax(data.float() if data.dtype is torch.float16 else data, 2)
     label = label.long()
     if label_lengths is None:
