@@ -149,7 +149,7 @@ class Trainer:
             self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         store = self._make_kvstore(kvstore)
         if store is None:
-            self._kvstore, self._distributed, self._update_on_kvstore = None, False, False
+            self._kvstore, self._distributed, self._update_on_kvstore = None, False, None
             self._kv_initialized = True
             return
         self._distributed = kvs.is_distributed(store.type)
