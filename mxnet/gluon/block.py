@@ -373,7 +373,7 @@ class Block:
         params = self._collect_params_with_prefix()
         if not loaded and not params:
             return
-        if not any("." in name for name in loaded) and not params.keys() & loaded.keys():
+        if not any("." in name for name in loaded) and self._has_names(loaded, params):
             self._load_by_name(
                 loaded, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source
             )
@@ -381,6 +381,14 @@ class Block:
         problems = self._compare_names(loaded, params, filename, allow_missing, ignore_extra)
         pairs = [(params[name], array) for name, array in loaded.items() if name in params]
         load_all(pairs, problems, f"file '{filename}'", ctx, cast_dtype, dtype_source)
+
+    def _has_names(self, loaded: dict[str, NDArray], params: dict[str, Parameter]) -> bool:
+        """Return whether a file names the parameters' own names rather than attributes."""
+        attributes = len(params.keys() & loaded.keys())
+        own = self.collect_params()
+        names = [without_kind(name) for name in loaded]
+        named = sum(name in own or self.prefix + name in own for name in names)
+        return named > attributes or not attributes
 
     def _load_by_name(self, loaded: dict[str, NDArray], filename: str, *rest: Any) -> None:
         """Load a file of parameter names, with the block's prefix or without it."""

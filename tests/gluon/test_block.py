@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -281,3 +282,31 @@ def test_a_wrong_shape_leaves_deferred_parameters_deferred(tmp_path):
         net.load_parameters(path)
     with pytest.raises(mx.MXNetError, match="has not been initialized"):
         net.bias.data()
+
+
+class NamedOtherwise(gluon.Block):
+    """A block whose attributes and parameters have different names, some of them the same."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.wo = self.params.get("output_weights", shape=(2, 2))
+            self.bo = self.params.get("output_bias", shape=(2,))
+            self.weight = self.params.get("weight", shape=(2,))
+
+
+@pytest.mark.parametrize("strip", [True, False])
+def test_files_by_name_of_blocks_that_name_parameters_otherwise(tmp_path, strip):
+    source, path = NamedOtherwise(prefix="own_"), str(tmp_path / "x.params")
+    source.initialize(mx.init.Normal(1))
+    source.collect_params().save(path, strip_prefix=source.prefix if strip else "")
+    for load in ("load_params", "load_parameters"):
+        block = NamedOtherwise(prefix="own_")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(block, load)(path)
+        for name, parameter in block.collect_params().items():
+            expected = source.collect_params()[name].data().asnumpy()
+            np.testing.assert_array_equal(parameter.data().asnumpy(), expected)
+    source.save_parameters(path)
+    NamedOtherwise().load_parameters(path)
