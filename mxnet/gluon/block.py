@@ -484,6 +484,8 @@ class Block:
     def load(self, prefix: str) -> None:
         """Load what `save` wrote into this block, which must have the same structure.
 
+        The block, its children and parameters take the saved names.
+
         Parameters
         ----------
         prefix
@@ -516,7 +518,7 @@ class Block:
         return {"hybridized": False}
 
     def _restore(self, described: dict[str, Any]) -> None:
-        """Restore the graphs that `save` wrote."""
+        """Take the names, and restore the graphs, that `save` wrote."""
         parts = [v for v in described.values() if isinstance(v, dict) and "orig_name" in v]
         if len(parts) != len(self._children):
             raise ParameterError(
@@ -525,6 +527,16 @@ class Block:
             )
         for part, child in zip(parts, self._children.values(), strict=True):
             child._restore(part)
+        self._rename(described["orig_name"], [part["orig_name"] for part in parts], described)
+
+    def _rename(self, name: str, children: list[str], described: dict[str, Any]) -> None:
+        """Take the saved name, in parameters and keys of children too; the prefix stays."""
+        keys = described.get("children", {})
+        if len(keys) == len(children):
+            pairs = zip(children, list(self._children.values()), strict=True)
+            self._children = OrderedDict((keys[child], block) for child, block in pairs)
+        before, self._name = self._name, name
+        self._params._rename(before, name)
 
     # -- hooks --------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class Trainer:
         waiting = [param for param in self._params_to_init if param._deferred_init]
         ready = [param for param in self._params_to_init if not param._deferred_init]
         if self._kvstore is not None and ready:
-            keys = [self._param2idx[param.name] for param in ready]
+            keys = [self._params.index(param) for param in ready]
             arrays = [_arrays_of(param) for param in ready]
             exchange = exchange_with(self._kvstore)
             exchange.init(keys, [on_devices[0] for on_devices in arrays], arrays)
@@ -428,7 +428,7 @@ class Trainer:
     ) -> None:
         """Bring rows of a row_sparse parameter from the store to the arrays."""
         self._prepare()
-        i = self._param2idx[parameter.name]
+        i = self._params.index(parameter)
         self._kvstore.row_sparse_pull(i, out=list(out), row_ids=row_id, priority=-i)
 
     # -- files --------------------------------------------------------------------------------
