@@ -263,7 +263,7 @@ RESULTS: dict[str, Callable[[Attrs, Stypes], str]] = {
         keep_if_equal,
     ),
     "elemwise_mul": keep_sparse_factor,
-    "_scatter_elemwise_div": keep_first(ROWS),
+    "_scatter_elemwise_div": lambda attrs, stypes: ROWS if stypes[0] == ROWS else DENSE,
     "broadcast_mul": keep_first(CSR),
     "broadcast_div": keep_first(CSR),
     "add_n": keep_all(ROWS),

@@ -442,3 +442,11 @@ def test_the_operator_sparse_embedding_has_row_sparse_gradients():
     module.update()
     values = module.get_params()[0]["e_weight"].asnumpy()
     np.testing.assert_allclose(values[:, 0], [0.85, 0.75, 1, 1], rtol=1e-6)
+
+
+def test_scattered_division_by_csr_is_row_sparse():
+    rows = nd.array([[1, 0], [0, 0], [2, 4]]).tostype("row_sparse")
+    below = nd.array([[1, 2], [1, 1], [2, 2]]).tostype("csr")
+    out = nd._internal._scatter_elemwise_div(rows, below)
+    assert out.stype == "row_sparse"
+    assert out.asnumpy().tolist() == [[1, 0], [0, 0], [1, 2]]
