@@ -253,7 +253,7 @@ class CachedOp:
 
     def _register_op_hook(self, callback: Callback | None, monitor_all: bool = False) -> None:
         """Call ``callback(name, operator, array)`` for every result, perhaps every input too."""
-        self._hook = None if callback is None else OpHook(callback, monitor_all)
+        self._hook = None if callback is None else OpHook(callback, monitor_all, self._sym._graph)
 
     def __reduce__(self) -> tuple:
         return CachedOp, (self._sym, self._flags)

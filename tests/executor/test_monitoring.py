@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet import nd
+from mxnet.ops import registry
+from mxnet.symbol.codegen import make_function
+from tests.batches import check_each
+from tests.golden import HERE
+from tests.grammar.calling import arrays_of
+from tests.grammar.sampling import families, rows_of
 
 sym = mx.sym
 
@@ -318,3 +326,28 @@ def test_gradients_computed_apart_have_no_such_rows():
     exe.backward([nd.ones((1, 2, 2))])
     found = {r for r in rows if "backward" in r}
     assert found == {"dot_backward_rhs_output", "like_backward_output"}
+
+
+# MXNet calls their inputs data0 or ary0, here arg0 as everywhere.
+NAMED_OTHERWISE = [f"_npi_{name}" for name in ("concatenate", "hstack", "dstack")]
+NAMED_OTHERWISE += [f"_np_atleast_{n}d" for n in (1, 2, 3)]
+
+
+def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
+    rows = {row.key: row for family in families() for row in rows_of(family)}
+
+    def check(case):
+        row, expected = case
+        arrays = arrays_of(row)
+        variables = [sym.var(f"v{i}") for i in range(len(arrays))]
+        graph = make_function(registry.get(row.op), row.op)(*variables, name="node", **row.attrs)
+        names = []
+        cached = nd.CachedOp(graph)
+        cached._register_op_hook(lambda name, op, array: names.append(name), True)
+        cached(*[arrays[int(name[1:])] for name in graph.list_inputs()])
+        if row.op in NAMED_OTHERWISE:
+            names, expected = names[-1:], expected[-1:]
+        assert names == expected
+
+    recorded = json.loads((HERE / "hook_names.json").read_text())
+    check_each({key: (rows[key], names) for key, names in recorded.items()}, check)

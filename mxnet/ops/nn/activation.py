@@ -32,6 +32,7 @@ ACTIVATIONS = {
     full_precision_when={"act_type": ("softrelu",)},
     keeps_finite=True,
     pointwise=True,
+    names_output=True,
 )
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
@@ -255,6 +256,7 @@ def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     method=True,
     precision="full",
     names_single_input=True,
+    names_output=True,
 )
 def softmax(
     data: Tensor,
@@ -347,6 +349,7 @@ def log_softmax(
     types="T -> @dtype",
     method=True,
     precision="full",
+    names_output=True,
 )
 def softmin(data: Tensor, **attrs: Any) -> Tensor:
     """Return the softmax of the negative: the smallest number gets the largest share.
@@ -362,7 +365,7 @@ def softmin(data: Tensor, **attrs: Any) -> Tensor:
     return softmax.function(-data, **attrs)
 
 
-@op("SoftmaxActivation", shape=same, precision="full")
+@op("SoftmaxActivation", shape=same, precision="full", names_output=True)
 def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:

@@ -77,6 +77,7 @@ def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
     precision="full",
     loss=True,
     scales_loss=True,
+    names_output=True,
 )
 def softmax_output(
     data: Tensor,
@@ -294,7 +295,14 @@ def _check_svm_label(data: Shape, label: Shape) -> None:
         )
 
 
-@op("SVMOutput", shape=_svm_shapes, precision="full", loss=True, gradients_by_input=True)
+@op(
+    "SVMOutput",
+    shape=_svm_shapes,
+    precision="full",
+    loss=True,
+    gradients_by_input=True,
+    names_output=True,
+)
 def svm_output(
     data: Tensor,
     label: Tensor,
@@ -353,6 +361,7 @@ def svm_output_gradient(
     loss=True,
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def make_loss(
     data: Tensor,
