@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from .base import classproperty, string_types  # noqa: F401 (MXNet shows it here)
 
@@ -20,6 +21,7 @@ class AttrScope:
     """
 
     _current: Any
+    _subgraph_names: ClassVar[defaultdict[str, int]] = defaultdict(int)  # how often each is taken
 
     def __init__(self, **kwargs: str) -> None:
         for key, value in kwargs.items():

@@ -208,3 +208,9 @@ def test_verbosity(caplog):
 def test_mistakes_are_told(how, shape, message):
     with pytest.raises(ValueError, match=message):
         filled(how(), InitDesc("x_weight"), shape)
+
+
+def test_arguments_of_constant_hold_lists_for_arrays():
+    assert mx.init.Constant(mx.nd.array([1, 2]))._kwargs == {"value": [1.0, 2.0]}
+    assert mx.init.Constant([1, 2])._kwargs == {"value": [1, 2]}
+    assert mx.init.Constant(3)._kwargs == {"value": 3}

@@ -20,6 +20,7 @@ from .. import autograd
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
+from ..imperative.apply import apply
 from ..imperative.gradient import Gradient, graph_member, leaf_tensor, run_on_integers
 from ..imperative.handle import plain, set_leaf, wrap
 from ..imperative.history import graph_tensor
@@ -28,6 +29,7 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ..ndarray.sparse.creation import zeros
 from ..ndarray.sparse.dispatch import run as run_sparse
+from ..ops.declare import Op
 from ..ops.sparse import CSR, DENSE, ROWS
 from ..ops.sparse import cast_storage as op_cast_storage
 from ..ops.tensor.products import dot as op_dot
@@ -206,6 +208,15 @@ def sparse_kernels(
         return _dispatch_sparse(node, kernel, [e and gradients.get(e.node) for e in entries])
 
     return wrap
+
+
+def apply_to_arrays(
+    op: Op, inputs: Sequence[NDArray | None], attrs: Mapping[str, str]
+) -> NDArray | Sequence[NDArray]:
+    """Return what an operator of a graph makes of arrays of any storage type."""
+    if op is op_cast_storage and inputs[0] is not None:
+        return cast_storage(inputs[0], attrs["stype"])
+    return apply(op, inputs, attrs, cls=NDArray)
 
 
 def _dispatch_sparse(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:

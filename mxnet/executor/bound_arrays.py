@@ -57,7 +57,8 @@ class BoundArrays:
     ) -> None:
         self.graph, self.args, self.grads, self.aux = graph, args, grads, aux
         self._integers = cast_arguments(graph, args)
-        # Other integers have no gradients: an array bound for them is left alone.
+        # Other integers have no gradients: an array bound for them is left alone, unless an
+        # operator writes zeros for them.
         has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
         self.reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
         self.differentiated = [i for i, req in enumerate(self.reqs) if req != "null"]
@@ -67,6 +68,12 @@ class BoundArrays:
         self.leaves: list[Tensor | None] = [None] * len(args)  # of torch's graph
         self._argument_at = {node: i for i, node in enumerate(graph.arguments)}
         self._state_at = {node: i for i, node in enumerate(graph.auxiliary)}
+        zeroed = _without_gradients(graph)
+        self._zeroed = [
+            grad
+            for node, grad, req, has in zip(graph.arguments, grads, reqs, has_gradient, strict=True)
+            if node in zeroed and req == "write" and grad is not None and not has
+        ]
         labels = _labels(graph)  # backward leaves their gradients alone
         self._labels = {i for node, i in self._argument_at.items() if node in labels}
 
@@ -140,6 +147,19 @@ class BoundArrays:
                     gradient = truncate(gradient, plain(target).dtype)
                 received.append((Gradient(target, req), gradient))
         write_gradients(received)
+        for grad in self._zeroed:
+            plain(grad).zero_()
+
+
+def _without_gradients(graph: Graph) -> set[Node]:
+    """Return the variables that operators read as indices, conditions or lengths."""
+    return {
+        entry.node
+        for node in graph.nodes
+        if node.op is not None and node.op.facts.without_gradient
+        for name, entry in zip(node.input_names, node.inputs, strict=True)
+        if name in node.op.facts.without_gradient
+    }
 
 
 def _labels(graph: Graph) -> set[Node]:

@@ -15,12 +15,12 @@ from ..error import MXNetError
 from ..graph.passes.simplify import open_sources
 from ..graph.typed import Inputs, Mode
 from ..imperative.apply import assign, stored_context
-from ..imperative.handle import alias, operand_in, plain, wrap, written_in
+from ..imperative.handle import SparseOperand, alias, operand_in, plain, wrap, written_in
 from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
 from ..imperative.state import Session, state
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
-from .array_kernels import integer_kernels, tensor_of
+from .array_kernels import apply_to_arrays, integer_kernels, tensor_of
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .differentiation import INLINE_LIMIT, has_partial_outputs, join_gradients
@@ -28,6 +28,7 @@ from .monitoring import Callback, OpHook
 from .program import Program, Value
 
 if TYPE_CHECKING:
+    from ..graph.node import Node
     from ..symbol import Symbol
 
 PREPARING = ForkSafeLock()  # one thread at a time makes programs
@@ -114,14 +115,16 @@ class CachedOp:
         integers: tuple[int, ...] = ()  # inputs that are integers with gradients
         session = state.session
         feed: list[Tensor | NDArray]
-        if session is None:
-            feed = [plain(a) if a._data is None else a._data for a in args]
-        else:
-            try:
+        try:
+            if session is None:
+                feed = [operand_in(None, a) if a._data is None else a._data for a in args]
+            else:
                 feed = self._operands(session, args)
-            except IntegerInGraph:
-                feed = [_member(a) for a in args]
-                integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
+        except SparseOperand:
+            return self._run_by_operators(args)
+        except IntegerInGraph:
+            feed = [_member(a) for a in args]
+            integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
         if feed:
             first = feed[0]
             device = (first if type(first) is Tensor else tensor_of(first)).device
@@ -144,6 +147,32 @@ class CachedOp:
         for head, variable in self._passed:  # an input that is an output stays itself
             if args[variable].stype == "default" and not (session and self._joins_gradients):
                 outputs[head] = alias(args[variable])
+        return outputs
+
+    def _run_by_operators(self, args: Sequence[NDArray]) -> list[NDArray]:
+        """Return the outputs for inputs of which some are sparse, one operator after another."""
+        graph = self._sym._graph
+        values: dict[Node, Sequence[NDArray]] = {
+            variable: [array] for variable, array in zip(graph.variables, args, strict=True)
+        }
+        for node in graph.nodes:
+            if node.op is None:
+                continue
+            if node.subgraphs:
+                raise MXNetError(
+                    f"Operator {node.op.name} ({node.name!r}) runs a graph, which takes no sparse "
+                    "inputs. Convert them: x.tostype('default')."
+                )
+            inputs: Sequence[NDArray | None] = [values[e.node][e.index] for e in node.inputs]
+            if node.op.variadic is None:
+                by_name = dict(zip(node.input_names, inputs, strict=True))
+                inputs = [by_name.get(i.name) for i in node.op.inputs]
+            result = apply_to_arrays(node.op, inputs, node.attrs)
+            values[node] = [result] if isinstance(result, NDArray) else result
+        outputs = [values[e.node][e.index] for e in graph.heads]
+        for head, variable in self._passed:
+            array = args[variable]
+            outputs[head] = alias(array) if array.stype == "default" else array.copy()
         return outputs
 
     def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor | NDArray]:
@@ -224,7 +253,7 @@ class CachedOp:
 
     def _register_op_hook(self, callback: Callback | None, monitor_all: bool = False) -> None:
         """Call ``callback(name, operator, array)`` for every result, perhaps every input too."""
-        self._hook = None if callback is None else OpHook(callback, monitor_all)
+        self._hook = None if callback is None else OpHook(callback, monitor_all, self._sym._graph)
 
     def __reduce__(self) -> tuple:
         return CachedOp, (self._sym, self._flags)

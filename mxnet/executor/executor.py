@@ -391,6 +391,8 @@ class Executor:
     ) -> Executor:
         """Return an executor for other input shapes; arrays whose shape stays are shared.
 
+        A monitor watches it too.
+
         Parameters
         ----------
         partial_shaping
@@ -399,7 +401,7 @@ class Executor:
             Whether arrays may become larger.
         """
         args, grads, aux = reshape_arrays(self, kwargs, partial_shaping, allow_up_sizing)
-        return Executor(
+        reshaped = Executor(
             self._symbol,
             self._ctx,
             args,
@@ -409,6 +411,8 @@ class Executor:
             self._group2ctx,
             self._data_names,
         )
+        reshaped._monitor, reshaped._monitor_all = self._monitor, self._monitor_all
+        return reshaped
 
     # -- looking inside -----------------------------------------------------------------------
 

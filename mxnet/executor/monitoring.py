@@ -79,22 +79,36 @@ def _op(node: Node) -> Op:
 Callback = Callable[[str, str, NDArray], None]
 
 
+def _hook_names(node: Node) -> list[str]:
+    """Return what hooks call a node's outputs: their names, or numbers where MXNet has none."""
+    names, op = node.output_names(), _op(node)
+    own = op.names_of_outputs(node.typed)
+    numbered = own is None or list(own) == [f"output{i}" for i in range(len(own))]
+    if numbered and not op.facts.names_output:
+        return [f"{node.name}_{i}" for i in range(len(names))]
+    return names
+
+
 class OpHook(Interpreter):
     """Calls ``callback(name, operator, array)`` for every result, perhaps every input too."""
 
-    def __init__(self, callback: Callback, inputs_too: bool) -> None:
+    def __init__(self, callback: Callback, inputs_too: bool, graph: Graph) -> None:
         self._callback, self._inputs_too = callback, inputs_too
+        inputs = [entry for node in graph.nodes for entry in node.inputs]
+        # MXNet shows no outputs that nobody reads
+        self._used = {(entry.node.name, entry.index) for entry in [*inputs, *graph.heads]}
 
     def run_node(self, node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
         """Run a node and show what goes in and comes out."""
         if self._inputs_too:
             present = [t for t in tensors if t is not None]
-            for label, value in zip(node.input_names, present, strict=True):
-                self._show(f"{node.name}_{label}", node, value)
+            for label, value in zip(input_rows(node), present, strict=True):
+                self._show(label, node, value)
         output = proceed(tensors, attrs)
         results = output if isinstance(output, tuple) else (output,)
-        for label, value in zip(node.output_names(), results, strict=False):
-            self._show(label, node, value)
+        for i, (label, value) in enumerate(zip(_hook_names(node), results, strict=False)):
+            if (node.name, i) in self._used:
+                self._show(label, node, value)
         return output
 
     def _show(self, name: str, node: Node, value: Tensor | NDArray) -> None:

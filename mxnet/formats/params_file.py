@@ -106,10 +106,11 @@ def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
     """
     np_shape = isinstance(array, Tensor) and 0 in (array.dim(), *array.shape)
     pieces = list(_record(array, np_shape))
-    header = pieces[0]
-    if isinstance(array, Tensor) and isinstance(header, bytes):
-        head = len(header) - struct.calcsize("<iii")  # device and data type end the header
-        pieces[0] = header[:head] + struct.pack("<ii", *device) + header[head + 8 :]
+    at = 0 if isinstance(array, Tensor) else 1  # the piece that device and data type end
+    header = pieces[at]
+    if isinstance(header, bytes):
+        head = len(header) - struct.calcsize("<iii")
+        pieces[at] = header[:head] + struct.pack("<ii", *device) + header[head + 8 :]
     return b"".join(p if isinstance(p, bytes) else bytes(_bytes_of(p)) for p in pieces)
 
 

@@ -373,7 +373,7 @@ class Block:
         params = self._collect_params_with_prefix()
         if not loaded and not params:
             return
-        if not any("." in name for name in loaded) and not params.keys() & loaded.keys():
+        if not any("." in name for name in loaded) and self._has_names(loaded, params):
             self._load_by_name(
                 loaded, filename, ctx, allow_missing, ignore_extra, cast_dtype, dtype_source
             )
@@ -381,6 +381,14 @@ class Block:
         problems = self._compare_names(loaded, params, filename, allow_missing, ignore_extra)
         pairs = [(params[name], array) for name, array in loaded.items() if name in params]
         load_all(pairs, problems, f"file '{filename}'", ctx, cast_dtype, dtype_source)
+
+    def _has_names(self, loaded: dict[str, NDArray], params: dict[str, Parameter]) -> bool:
+        """Return whether a file names the parameters' own names rather than attributes."""
+        attributes = len(params.keys() & loaded.keys())
+        own = self.collect_params()
+        names = [without_kind(name) for name in loaded]
+        named = sum(name in own or self.prefix + name in own for name in names)
+        return named > attributes or not attributes
 
     def _load_by_name(self, loaded: dict[str, NDArray], filename: str, *rest: Any) -> None:
         """Load a file of parameter names, with the block's prefix or without it."""
@@ -476,6 +484,8 @@ class Block:
     def load(self, prefix: str) -> None:
         """Load what `save` wrote into this block, which must have the same structure.
 
+        The block, its children and parameters take the saved names.
+
         Parameters
         ----------
         prefix
@@ -508,7 +518,7 @@ class Block:
         return {"hybridized": False}
 
     def _restore(self, described: dict[str, Any]) -> None:
-        """Restore the graphs that `save` wrote."""
+        """Take the names, and restore the graphs, that `save` wrote."""
         parts = [v for v in described.values() if isinstance(v, dict) and "orig_name" in v]
         if len(parts) != len(self._children):
             raise ParameterError(
@@ -517,6 +527,16 @@ class Block:
             )
         for part, child in zip(parts, self._children.values(), strict=True):
             child._restore(part)
+        self._rename(described["orig_name"], [part["orig_name"] for part in parts], described)
+
+    def _rename(self, name: str, children: list[str], described: dict[str, Any]) -> None:
+        """Take the saved name, in parameters and keys of children too; the prefix stays."""
+        keys = described.get("children", {})
+        if len(keys) == len(children):
+            pairs = zip(children, list(self._children.values()), strict=True)
+            self._children = OrderedDict((keys[child], block) for child, block in pairs)
+        before, self._name = self._name, name
+        self._params._rename(before, name)
 
     # -- hooks --------------------------------------------------------------------------------
 

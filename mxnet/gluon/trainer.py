@@ -149,7 +149,7 @@ class Trainer:
             self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
         store = self._make_kvstore(kvstore)
         if store is None:
-            self._kvstore, self._distributed, self._update_on_kvstore = None, False, False
+            self._kvstore, self._distributed, self._update_on_kvstore = None, False, None
             self._kv_initialized = True
             return
         self._distributed = kvs.is_distributed(store.type)
@@ -210,7 +210,7 @@ class Trainer:
         waiting = [param for param in self._params_to_init if param._deferred_init]
         ready = [param for param in self._params_to_init if not param._deferred_init]
         if self._kvstore is not None and ready:
-            keys = [self._param2idx[param.name] for param in ready]
+            keys = [self._params.index(param) for param in ready]
             arrays = [_arrays_of(param) for param in ready]
             exchange = exchange_with(self._kvstore)
             exchange.init(keys, [on_devices[0] for on_devices in arrays], arrays)
@@ -375,7 +375,9 @@ class Trainer:
             if not ignore_stale_grad:
                 self._refuse_unused()
             return
-        for updater, (indices, weights, grads) in zip(self._updaters, self._arrays(), strict=False):
+        plan = self._arrays()
+        updaters = self._updaters[: len(plan)]
+        for updater, (indices, weights, grads) in zip(updaters, plan, strict=True):
             records = list(map(_record, weights))
             if not all(map(_is_fresh, records)):
                 stale = [k for k, r in enumerate(records) if not r.fresh]
@@ -426,7 +428,7 @@ class Trainer:
     ) -> None:
         """Bring rows of a row_sparse parameter from the store to the arrays."""
         self._prepare()
-        i = self._param2idx[parameter.name]
+        i = self._params.index(parameter)
         self._kvstore.row_sparse_pull(i, out=list(out), row_ids=row_id, priority=-i)
 
     # -- files --------------------------------------------------------------------------------

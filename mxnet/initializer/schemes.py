@@ -257,7 +257,7 @@ class Constant(Initializer):
     """
 
     def __init__(self, value: Any) -> None:
-        super().__init__(value=value)
+        super().__init__(value=value.asnumpy().tolist() if isinstance(value, NDArray) else value)
         self.value = value
 
     def _init_weight(self, name: str, arr: NDArray) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import env
 from .. import kvstore as kvs
 from ..kvstore.exchange import exchange_with
 from ..ndarray import NDArray
@@ -18,8 +19,9 @@ def _create_kvstore(
     """Return the store, or None where one device needs none, and whether it does the updates."""
     if kvstore is None:
         return None, False
+    by_store = env.get("MXNET_UPDATE_ON_KVSTORE")
     if isinstance(kvstore, kvs.KVStoreBase):
-        return kvstore, kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
+        return kvstore, by_store and kvstore.is_capable(kvs.KVStoreBase.OPTIMIZER)
     if not isinstance(kvstore, str):
         raise TypeError(f"kvstore must be KVStore, str or None, not {type(kvstore).__name__}")
     if num_device == 1 and not kvs.is_distributed(kvstore):
@@ -28,7 +30,7 @@ def _create_kvstore(
     store = kvs.create(kvstore)
     if not store.is_capable(kvs.KVStoreBase.OPTIMIZER):
         return store, False
-    return store, not (kvstore == "local" and largest > LARGE_WEIGHT)
+    return store, by_store and not (kvstore == "local" and largest > LARGE_WEIGHT)
 
 
 def _initialize_kvstore(

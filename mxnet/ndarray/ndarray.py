@@ -6,10 +6,12 @@ has the rules of views and copies.
 
 from __future__ import annotations
 
+import ctypes
 import operator
 import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -86,6 +88,19 @@ def _either(array: NDArray) -> Tensor:
     return graph_tensor(array)  # pyright: ignore[reportReturnType] (an array has one of the two)
 
 
+# Arrays that became pointers of ctypes, by these; a pointer serves while its array lives.
+_handed_out: WeakValueDictionary[int, NDArray] = WeakValueDictionary()
+
+
+def _array_at(pointer: ctypes.c_void_p) -> NDArray:
+    array = _handed_out.get(pointer.value or 0)
+    if array is None:
+        raise InvalidValue(
+            f"NDArray: {pointer} does not point at an array that lives. Give the array itself."
+        )
+    return array
+
+
 class NDArray(NDArrayMethods):
     """A multi-dimensional array on a device.
 
@@ -107,14 +122,23 @@ class NDArray(NDArrayMethods):
     __slots__ = ()
     __array_priority__ = 1000.0
 
-    def __init__(self, handle: Tensor | Handle | None, writable: bool = True) -> None:
+    def __init__(
+        self, handle: Tensor | Handle | ctypes.c_void_p | None, writable: bool = True
+    ) -> None:
         if handle is None:  # empty, until __setstate__ fills it
             set_empty(self)
         elif isinstance(handle, Tensor):
             expose(handle)
             set_plain(self, handle.detach(), None)
         else:
-            set_plain(self, plain(handle).detach(), handle._ctx)
+            source = _array_at(handle) if isinstance(handle, ctypes.c_void_p) else handle
+            set_plain(self, plain(source).detach(), source._ctx)
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        """What ``ctypes.cast(array, NDArrayHandle)`` reads, as callbacks of monitors do."""
+        _handed_out[id(self)] = self
+        return ctypes.c_void_p(id(self))
 
     # -- facts --------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ class Facts:
         and backward writes zeros.
     full_precision_inputs : inputs that stay float32 while the data is 16 bits (BatchNorm).
     names_single_input : whether MXNet's Monitor calls a single input by its name; else ``input0``.
+    names_output : whether its ``output`` has that name in hooks of blocks too; else a number.
     gradients_by_input : whether it calls gradients by the inputs' names; else they are numbered.
     gradient_names : what it calls the gradients of the inputs, where neither holds; None is not
         shown.
@@ -119,6 +120,7 @@ class Facts:
     without_gradient: tuple[str, ...] = ()
     full_precision_inputs: tuple[str, ...] = ()
     names_single_input: bool = False
+    names_output: bool = False
     gradients_by_input: bool = False
     gradient_names: tuple[str | None, ...] | None = None
     hidden_outputs: tuple[str | None, tuple[str, ...]] | None = None

@@ -102,7 +102,7 @@ def sparse_embedding(
     input_dim: int,
     output_dim: int,
     dtype: DType = torch.float32,
-    sparse_grad: bool = False,
+    deterministic: bool = False,
 ) -> Tensor:
     """Look up rows as `Embedding` does; the gradient is row_sparse.
 
@@ -118,8 +118,8 @@ def sparse_embedding(
         Number of columns of the weight: the size of a vector.
     dtype
         Data type of the weight.
-    sparse_grad
-        Accepted for compatibility; the gradient is row_sparse anyway.
+    deterministic
+        Accepted; the gradient is summed in a fixed order on the CPU anyway.
 
     >>> weight = mx.nd.array([[1, 2], [3, 4]])
     >>> data = mx.nd.array([1])
@@ -263,7 +263,7 @@ RESULTS: dict[str, Callable[[Attrs, Stypes], str]] = {
         keep_if_equal,
     ),
     "elemwise_mul": keep_sparse_factor,
-    "_scatter_elemwise_div": keep_first(ROWS),
+    "_scatter_elemwise_div": lambda attrs, stypes: ROWS if stypes[0] == ROWS else DENSE,
     "broadcast_mul": keep_first(CSR),
     "broadcast_div": keep_first(CSR),
     "add_n": keep_all(ROWS),

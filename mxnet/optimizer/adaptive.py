@@ -11,7 +11,7 @@ from ..ops.training.adam import adam, adamax, ftml, nadam
 from ..ops.training.adaptive import adadelta, adagrad, ftrl, rmsprop, rmspropalex
 from ..ops.training.rules import Rule
 from .base import Index, register
-from .lists import Batch, ListOptimizer, zero_state
+from .lists import Batch, ListOptimizer
 
 
 @register
@@ -59,7 +59,7 @@ class Adam(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
         """Return the running mean and the running square."""
-        return zero_state(weight), zero_state(weight)
+        return self._zero_state(weight), self._zero_state(weight)
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
         """Put bias correction into the rate."""
@@ -205,7 +205,7 @@ class FTML(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Return the last divisor, the running square and the leader."""
-        return zero_state(weight), zero_state(weight), zero_state(weight)
+        return self._zero_state(weight), self._zero_state(weight), self._zero_state(weight)
 
 
 @register
@@ -237,11 +237,16 @@ class AdaGrad(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
         """Return the sum of squares."""
-        return zero_state(weight)
+        return self._zero_state(weight)
 
     def _update_sparse(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
         self, index: Index, weight: NDArray, grad: NDArray, *rest: Any
     ) -> None:
+        if weight.stype == "csr" and grad.stype != "default":
+            raise MXNetError(
+                f"AdaGrad: parameter {self.idx2name.get(index, index)!r} is csr and its gradient "
+                f"{grad.stype}; of a csr weight it takes dense gradients only."
+            )
         if grad.stype == "row_sparse" and rest[2]:
             raise MXNetError(
                 f"AdaGrad: parameter {self.idx2name.get(index, index)!r} has a row_sparse gradient "
@@ -284,7 +289,7 @@ class AdaDelta(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
         """Return the running squares of gradients and of moves."""
-        return zero_state(weight), zero_state(weight)
+        return self._zero_state(weight), self._zero_state(weight)
 
 
 @register
@@ -317,6 +322,7 @@ class RMSProp(ListOptimizer):
     """
 
     shards_by = "rows"
+    sparse_states = True
 
     def __init__(
         self,
@@ -337,7 +343,7 @@ class RMSProp(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
         """Return the running square; centered also the running mean and the last move."""
-        return tuple(zero_state(weight) for _ in range(3 if self.centered else 1))
+        return tuple(self._zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property
     def rule(self) -> Rule:  # pyright: ignore[reportIncompatibleVariableOverride] (by instance)
@@ -367,6 +373,7 @@ class Ftrl(ListOptimizer):
 
     shards_by = "rows"
     rule = ftrl
+    sparse_states = True
     create_state = AdaDelta.create_state
 
     def __init__(

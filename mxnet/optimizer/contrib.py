@@ -49,7 +49,8 @@ class GroupAdaGrad(ListOptimizer):
             raise MXNetError(
                 f"GroupAdaGrad works on matrices; parameter {index!r} has shape {weight.shape}."
             )
-        return zeros((weight.shape[0], 1), ctx=weight.context, dtype=weight.dtype)
+        shape = (weight.shape[0], 1)
+        return zeros(shape, ctx=weight.context, dtype=weight.dtype, stype=weight.stype)
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
         if batch.wd:

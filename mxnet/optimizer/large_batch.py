@@ -95,7 +95,7 @@ class LARS(ListOptimizer):
         self, index: Index, weight: NDArray, *args: Any
     ) -> None:
         """Step on some rows at the rate of the whole weight."""
-        self._whole_weight = all_rows(weight)
+        self._whole_weight = None if weight.stype == "csr" else all_rows(weight)
         try:
             super()._update_sparse(index, weight, *args)
         finally:
@@ -153,6 +153,7 @@ class LAMB(ListOptimizer):
 
     shards_by = "parameters"
     rule = lamb
+    sparse_states = True
     create_state = Adam.create_state
 
     def __init__(

@@ -200,7 +200,7 @@ def by_kind(states: Sequence[Any]) -> list[list[Tensor] | None]:
     if all(state is None for state in states):
         return [None]
     if all(isinstance(state, NDArray) for state in states):
-        return [list(map(plain, states))]
+        return [list(map(all_rows, states))]
     if not all(
         isinstance(state, tuple | list) and len(state) == len(states[0]) for state in states
     ):
@@ -219,7 +219,9 @@ def check_states(
 ) -> None:
     """Raise an error for states without the shape, dtype and device of their weights."""
     for kind in kinds:
-        for weight, state, index in zip(weights, kind or (), indices, strict=False):
+        if kind is None:
+            continue
+        for weight, state, index in zip(weights, kind, indices, strict=True):
             same = weight.dtype == state.dtype and weight.device == state.device
             if weight.shape != state.shape or not same:
                 raise ShapeError(
@@ -255,6 +257,7 @@ class ListOptimizer(Optimizer):
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
+    sparse_states = False  # whether states of sparse weights are sparse; lazy ones always are
     counts_first = True  # whether an update counts before its rate is read from the schedule
     min_momentum = -math.inf  # a smaller momentum counts as this one
     momentum: float
@@ -285,10 +288,15 @@ class ListOptimizer(Optimizer):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
-        if unwrap(type(self).update) is not ListOptimizer.update:  # a user's own, for one parameter
-            super().update_multi_precision(index, weight, grad, state)
+        if unwrap(type(self).update) is ListOptimizer.update:
+            self._update(index, weight, grad, state, bool(self.multi_precision))
             return
-        self._update(index, weight, grad, state, bool(self.multi_precision))
+        rows = [(index, weight, grad, state)]
+        if isinstance(index, list | tuple):
+            rows = list(zip(index, weight, grad, state, strict=True))
+        for i, w, g, s in rows:  # a user's own update is for one parameter
+            swapped = self.multi_precision and is_half(w) and not self.copy_comes_first
+            super().update_multi_precision(i, w, g, s[::-1] if swapped else s)
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
         """Return the state, with a 32-bit copy of a 16-bit weight in mixed precision."""
@@ -301,19 +309,25 @@ class ListOptimizer(Optimizer):
         state = self.create_state(index, copy)
         return (copy, state) if self.copy_comes_first else (state, copy)
 
+    def _zero_state(self, weight: NDArray) -> NDArray:
+        """Return zeros for a state, in the storage type that MXNet gives it."""
+        like_weight = self.sparse_states or self.lazy_update
+        return zero_state(weight, weight.stype if like_weight else "default")
+
     # -- from lists of arrays to batches ------------------------------------------------------
 
     def _update(self, index: Any, weight: Any, grad: Any, state: Any, mixed: bool) -> None:
+        counted = index  # one alone is counted alone
         if not isinstance(index, list | tuple):
             index, weight, grad, state = (index,), (weight,), (grad,), (state,)
         if not index:
             return
         if self.counts_first:
-            self._update_count(index)
+            self._update_count(counted)
             lrs, wds = self._rates(index)
         else:
             lrs, wds = self._rates(index)
-            self._update_count(index)
+            self._update_count(counted)
         if _are_dense(weight) and _are_dense(grad):
             self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
             return
@@ -342,10 +356,12 @@ class ListOptimizer(Optimizer):
         wds: list[float],
         mixed: bool,
     ) -> None:
-        if not len(indices) == len(weights) == len(grads) == len(states):
+        lists = (weights, grads, states, lrs, wds)
+        if set(map(len, lists)) != {len(indices)}:
             raise MXNetError(
                 f"{type(self).__name__} got {len(indices)} indices, {len(weights)} weights, "
-                f"{len(grads)} gradients and {len(states)} states; it needs as many of each."
+                f"{len(grads)} gradients, {len(states)} states, {len(lrs)} rates and {len(wds)} "
+                "decays; it needs as many of each."
             )
         times = list(map(self._index_update_count.__getitem__, indices))
         for group in self._plan(indices, weights, states, mixed).groups:
@@ -425,16 +441,42 @@ class ListOptimizer(Optimizer):
         wd: float,
         mixed: bool,
     ) -> None:
-        """Step on the rows that the gradient has, or else by a dense form of it."""
-        whole = all_rows(weight)
-        if mixed or not self._is_lazy(weight, grad):
-            slopes = plain(grad.tostype("default"))
-            self._step_all([index], [whole], [slopes], [state], [lr], [wd], mixed)
-            return
+        """Step on the rows that the gradient has, or else by dense forms."""
+        mixed = mixed and is_half(weight)
+        if mixed and self.copy_comes_first:
+            self._split([state])
+            copy, state = state
+            self._update_sparse(index, copy, grad.astype(np.float32), state, lr, wd, False)
+            weight[:] = copy.astype(weight.dtype)
+        elif mixed or weight.stype == "csr" or not self._is_lazy(weight, grad):
+            self._step_dense(index, weight, grad, state, lr, wd, mixed)
+        elif grad._indices.numel():
+            self._step_rows(index, weight, grad, state, lr, wd)
+
+    def _step_dense(
+        self,
+        index: Index,
+        weight: NDArray,
+        grad: NDArray,
+        state: Any,
+        lr: float,
+        wd: float,
+        mixed: bool,
+    ) -> None:
+        """Step on all elements; of csr arrays on dense copies, which are written back."""
+        copies: list[tuple[Any, Tensor]] = []
+        whole, held = _dense_form(weight, copies), _dense_form(state, copies)
+        slopes = plain(grad.tostype("default"))
+        self._step_all([index], [plain(whole)], [slopes], [held], [lr], [wd], mixed)
+        for array, dense in copies:
+            array._set_dense(dense)
+
+    def _step_rows(
+        self, index: Index, weight: NDArray, grad: Any, state: Any, lr: float, wd: float
+    ) -> None:
+        """Step on the rows that the gradient has."""
         rows = grad._indices
-        if not rows.numel():
-            return
-        held = [whole, *(None if s is None else all_rows(s) for s in _kinds(state))]
+        held = [all_rows(weight), *(None if s is None else all_rows(s) for s in _kinds(state))]
         parts = [None if h is None else h.index_select(0, rows) for h in held]
         lists: list[Any] = [None if p is None else [p] for p in parts]
         t = self._index_update_count[index]
@@ -444,11 +486,24 @@ class ListOptimizer(Optimizer):
                 target.index_copy_(0, rows, moved)
 
 
-def zero_state(weight: NDArray) -> NDArray:
+def zero_state(weight: NDArray, stype: str = "default") -> NDArray:
     """Return zeros of a weight's shape, type and device, laid out in memory as the weight is."""
-    if weight.stype != "default":
-        return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype)
+    if stype != "default" or weight.stype != "default":
+        return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype, stype=stype)
     return wrap_plain(NDArray, torch.zeros_like(plain(weight)), weight._ctx)
+
+
+def _dense_form(held: Any, copies: list[tuple[Any, Tensor]]) -> Any:
+    """Return a weight or state in dense arrays: the same memory, or a copy that is noted."""
+    if isinstance(held, tuple | list):
+        return tuple(_dense_form(part, copies) for part in held)
+    if held is None or held.stype == "default":
+        return held
+    if held.stype == "row_sparse":
+        return wrap_plain(NDArray, all_rows(held), held._ctx)
+    dense = held._dense()
+    copies.append((held, dense))
+    return wrap_plain(NDArray, dense, held._ctx)
 
 
 def all_rows(array: Any) -> Tensor:

@@ -46,7 +46,7 @@ class SGD(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray | None:
         """Return the momentum, or None."""
-        return zero_state(weight) if self.momentum else None
+        return self._zero_state(weight) if self.momentum else None
 
 
 @register
@@ -123,6 +123,7 @@ class Signum(ListOptimizer):
 
     shards_by = "rows"
     rule, stateless_rule = signum, signsgd
+    sparse_states = True
     min_momentum = 0.0
     create_state = SGD.create_state
 
@@ -169,7 +170,7 @@ class DCASGD(ListOptimizer):
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray | None, NDArray]:
         """Return the momentum, or None, and the weight as it is."""
-        return (zero_state(weight) if self.momentum else None), weight.tostype("default").copy()
+        return (self._zero_state(weight) if self.momentum else None), weight.copy()
 
 
 @register

@@ -153,7 +153,6 @@ def _advice(path: str, missing: Named) -> str:
 
 MAX_DEPTH = 40  # containers inside each other
 MAX_VALUES = 1_000_000  # values, counted as often as they can be reached
-DENSE_BYTES = 64 << 20  # sparse states that are larger when dense stay sparse until they are used
 _NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _DTYPES = {
     name: np.dtype(name)
@@ -228,16 +227,14 @@ def _default_fields(kind: type) -> dict[str, Any]:
 
 
 def make_array(record: Any) -> NDArray:
-    """Return the array of a record of MXNet's; sparse ones become dense unless that is huge."""
+    """Return the array of a record of MXNet's."""
     if record is None:
         return NDArray(None)
     if not isinstance(record, bytes | bytearray | memoryview):
         raise FormatError(f"An array in optimizer states is bytes, not {type(record).__name__}.")
     stored, _ = params_file.load_record(record, "an array in optimizer states")
     if isinstance(stored, params_file.RowSparse | params_file.CSR):
-        dense = math.prod(stored.shape) * stored.values.element_size()
-        if dense > max(DENSE_BYTES, 16 * len(record)):
-            return from_stored(stored)
+        return from_stored(stored)
     array = NDArray(None)
     array.__setstate__({"handle": record})
     return array

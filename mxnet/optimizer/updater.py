@@ -84,7 +84,7 @@ class Updater:
             return
         together = zip(indices, weights, grads, states, strict=True)
         size = optimizer.aggregate_num
-        if isinstance(optimizer, ListOptimizer) or size < 1:
+        if size < 1 or takes_single(optimizer):
             for one in together:
                 optimizer.update_multi_precision(*one)
             return
@@ -94,12 +94,12 @@ class Updater:
         for rows in by_type.values():
             for start in range(0, len(rows), size):
                 part = rows[start : start + size]
-                optimizer.update_multi_precision(*map(list, zip(*part, strict=True)))
+                optimizer.update_multi_precision(*zip(*part, strict=True))
 
     def sync_state_context(self, state: Any, context: Context) -> Any:
         """Return a state with all of its arrays on a device."""
         if isinstance(state, NDArray):
-            return state.tostype("default").as_in_context(context)
+            return state.as_in_context(context)
         if isinstance(state, tuple | list):
             return type(state)(self.sync_state_context(s, context) for s in state)
         return state
@@ -123,16 +123,34 @@ class Updater:
         return dump_states(held)
 
 
+# What MXNet calls with at most `aggregate_num` parameters at a time.
+_CALLED_BY_PARTS = (
+    *("update", "update_multi_precision", "_update_count"),
+    *("_get_lr", "_get_lrs", "_get_wd", "_get_wds"),
+)
+
+
 def takes_all(optimizer: Optimizer) -> bool:
     """Return whether an optimizer steps over any number of parameters at once.
 
-    One that overrides `update` or `update_multi_precision` of ours may know single ones only.
+    One of ours does unless a program overrides what MXNet calls with some parameters at a time.
     """
-    kind = type(optimizer)
-    return (
-        getattr(kind, "update_multi_precision", None) is ListOptimizer.update_multi_precision
-        and kind.update is ListOptimizer.update
+    return isinstance(optimizer, ListOptimizer) and all(
+        _is_ours(optimizer, name) for name in _CALLED_BY_PARTS
     )
+
+
+def takes_single(optimizer: Optimizer) -> bool:
+    """Return whether a program overrides `update` of one of ours, but not what calls it."""
+    return (
+        isinstance(optimizer, ListOptimizer)
+        and not _is_ours(optimizer, "update")
+        and _is_ours(optimizer, "update_multi_precision")
+    )
+
+
+def _is_ours(optimizer: Optimizer, method: str) -> bool:
+    return getattr(getattr(type(optimizer), method), "__module__", "").startswith("mxnet.")
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

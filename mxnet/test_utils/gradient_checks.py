@@ -252,7 +252,7 @@ def _parse_out_grads(
         raise AssertionError(f"out_grads must be a list or a dict of arrays, not {out_grads!r}")
     return [
         _array(g, ctx, out.dtype if dtype == "asnumpy" else dtype)
-        for g, out in zip(out_grads, exe.outputs, strict=True)
+        for g, out in zip(out_grads[: len(exe.outputs)], exe.outputs, strict=True)
     ]
 
 

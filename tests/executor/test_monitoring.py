@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import json
+
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet import nd
+from mxnet.base import NDArrayHandle, py_str
+from mxnet.ops import registry
+from mxnet.symbol.codegen import make_function
+from tests.batches import check_each
+from tests.golden import HERE
+from tests.grammar.calling import arrays_of
+from tests.grammar.sampling import families, rows_of
 
 sym = mx.sym
 
@@ -318,3 +328,88 @@ def test_gradients_computed_apart_have_no_such_rows():
     exe.backward([nd.ones((1, 2, 2))])
     found = {r for r in rows if "backward" in r}
     assert found == {"dot_backward_rhs_output", "like_backward_output"}
+
+
+# MXNet calls their inputs data0 or ary0, here arg0 as everywhere.
+NAMED_OTHERWISE = [f"_npi_{name}" for name in ("concatenate", "hstack", "dstack")]
+NAMED_OTHERWISE += [f"_np_atleast_{n}d" for n in (1, 2, 3)]
+
+
+def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
+    rows = {row.key: row for family in families() for row in rows_of(family)}
+
+    def check(case):
+        row, expected = case
+        arrays = arrays_of(row)
+        variables = [sym.var(f"v{i}") for i in range(len(arrays))]
+        graph = make_function(registry.get(row.op), row.op)(*variables, name="node", **row.attrs)
+        names = []
+        cached = nd.CachedOp(graph)
+        cached._register_op_hook(lambda name, op, array: names.append(name), True)
+        cached(*[arrays[int(name[1:])] for name in graph.list_inputs()])
+        if row.op in NAMED_OTHERWISE:
+            names, expected = names[-1:], expected[-1:]
+        assert names == expected
+
+    recorded = json.loads((HERE / "hook_names.json").read_text())
+    check_each({key: (rows[key], names) for key, names in recorded.items()}, check)
+
+
+def test_callbacks_take_handles_and_stay_after_reshape():
+    seen = []
+
+    def callback(name, handle):  # as programs for MXNet write it
+        array = nd.NDArray(ctypes.cast(handle, NDArrayHandle), writable=False)
+        seen.append((py_str(name), array.shape))
+
+    net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc")
+    executor = net.simple_bind(mx.cpu(), x=(2, 3))
+    executor.set_monitor_callback(callback)
+    executor.forward()
+    executor.reshape(x=(4, 3), allow_up_sizing=True).forward()
+    executor.forward()
+    assert seen == [("fc_output", (2, 2)), ("fc_output", (4, 2)), ("fc_output", (2, 2))]
+    seen.clear()
+    executor.set_monitor_callback(callback, monitor_all=True)
+    executor.reshape(x=(1, 3)).forward()
+    assert [name for name, _ in seen] == [
+        *("x", "fc_data", "fc_weight", "fc_weight", "fc_bias", "fc_bias", "fc_output")
+    ]
+
+    def hook(name, op, handle):
+        callback(name, handle)
+        assert py_str(op) == "FullyConnected"
+
+    dense = mx.gluon.nn.Dense(2, in_units=3, prefix="dense0_")
+    dense.initialize()
+    dense.hybridize()
+    dense.register_op_hook(hook)
+    seen.clear()
+    for size in (2, 4):
+        dense(nd.ones((size, 3)))
+    assert seen == [("dense0_fwd_output", (2, 2)), ("dense0_fwd_output", (4, 2))]
+
+
+def test_pointers_serve_while_their_arrays_live():
+    array = nd.ones(2)
+    pointer = ctypes.cast(array, NDArrayHandle)
+    shared = nd.NDArray(pointer)
+    shared[:] = 3
+    assert array.asnumpy().tolist() == [3, 3]
+    del array
+    with pytest.raises(mx.MXNetError, match="does not point at an array that lives"):
+        nd.NDArray(pointer)
+
+
+def test_monitors_stay_when_a_module_meets_other_shapes():
+    net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc")
+    module = mx.mod.Module(net, data_names=["x"], label_names=None)
+    module.bind([("x", (2, 3))])
+    module.init_params()
+    monitor = mx.mon.Monitor(1, stat_func=lambda array: array.sum())
+    module.install_monitor(monitor)
+    for step, size in enumerate((2, 4, 2, 3), 1):
+        monitor.tic()
+        module.forward(mx.io.DataBatch([nd.ones((size, 3))]), is_train=False)
+        names = ["fc_output", "x", "fc_weight", "fc_bias"]
+        assert [row[:2] for row in monitor.toc()] == [(step, name) for name in names]

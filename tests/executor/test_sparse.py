@@ -10,6 +10,7 @@ import pytest
 import mxnet as mx
 from mxnet import nd
 from mxnet.executor.array_kernels import infer_gradient_storage, infer_storage
+from tests.batches import check_each
 from tests.golden import sparse_executors as programs
 
 sym = mx.sym
@@ -272,3 +273,57 @@ def test_fit_from_a_libsvm_file(tmp_path):
     )
     assert module.score(batches, "acc")[0][1] >= 0.75
     assert module.get_params()[0]["weight"].stype == "row_sparse"
+
+
+class Sparse(mx.gluon.HybridBlock):
+    """A block with a weight of ones and any function of it and the input."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.weight = self.params.get("weight", shape=(3, 2), init="ones")
+
+    def hybrid_forward(self, F, x, weight):
+        return self.function(F, x, weight)
+
+
+# The storage type of the result, and the gradient of the weight, in MXNet with csr input.
+HYBRID = {
+    "scaled": (lambda F, x, w: x * 2, "csr", None),
+    "shifted": (lambda F, x, w: x + 1, "default", None),
+    "absolute": (lambda F, x, w: F.abs(x), "csr", None),
+    "itself": (lambda F, x, w: F.identity(x), "csr", None),
+    "sum": (lambda F, x, w: F.sparse.sum(x, axis=1), "default", None),
+    "product": (lambda F, x, w: F.sparse.dot(x, w), "default", [1, 0, 5]),
+    "product of scaled": (lambda F, x, w: F.dot(x * 2, w) + 1, "default", [2, 0, 10]),
+    "dense layer": (
+        lambda F, x, w: F.FullyConnected(x, F.transpose(w), num_hidden=2, no_bias=True),
+        "default",
+        [1, 0, 5],
+    ),
+}
+
+
+def test_hybridized_blocks_take_sparse_inputs():
+    def check(case):
+        function, stype, gradient = case
+        dense = mx.nd.array([[1, 0, 2], [0, 0, 3]])
+        for kind, first in (("csr", None), ("row_sparse", None), ("csr", dense)):
+            block = Sparse(function)
+            block.initialize()
+            expected = block(dense).asnumpy()
+            block.hybridize()
+            if first is not None:
+                block(first)
+            x = dense.tostype(kind)
+            out = block(x)
+            assert out.stype == (kind if stype == "csr" else "default")
+            np.testing.assert_array_equal(out.asnumpy(), expected)
+            with mx.autograd.record():
+                out = block(x)
+            np.testing.assert_array_equal(out.asnumpy(), expected)
+            if gradient is not None:
+                out.backward()
+                assert block.weight.grad().asnumpy()[:, 0].tolist() == gradient
+
+    check_each(HYBRID, check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -227,6 +228,54 @@ def test_save_and_load_keep_the_graphs(tmp_path):
     same(net, other)
 
 
+class Chain(gluon.HybridBlock):
+    """A container that calls its children by their names."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.factor = self.params.get("w", shape=(2, 2))
+            for i in range(2):
+                child = nn.Dense(2, in_units=2)
+                self.register_child(child, child.name + str(i))
+
+    def hybrid_forward(self, F, x, factor):
+        x = F.dot(x, factor)
+        for child in self._children.values():
+            x = child(x)
+        return x
+
+
+@pytest.mark.parametrize("hybridized", [False, True])
+def test_load_takes_the_saved_names(tmp_path, hybridized):
+    path, x = str(tmp_path / "whole"), mx.nd.ones((1, 2))
+    net, other = Chain(prefix="old_"), Chain(prefix="new_")
+    net.initialize(mx.init.Normal(1))
+    if hybridized:
+        net.hybridize()
+    expected = net(x).asnumpy()
+    net.save(path)
+    other.initialize()
+    trainer = gluon.Trainer(other.collect_params(), "sgd", kvstore=mx.kv.create("local"))
+    other.load(path)
+    assert (other.name, other.prefix) == ("old", "new_")
+    assert list(other._children) == ["old_dense00", "old_dense11"]
+    assert [child.name for child in other._children.values()] == ["old_dense0", "old_dense1"]
+    assert list(other.params) == ["old_w"]
+    assert list(other.collect_params()) == list(net.collect_params())
+    assert [p.name for p in other.collect_params().values()] == list(net.collect_params())
+    assert bool(other._cached_graph) is hybridized
+    np.testing.assert_array_equal(other(x).asnumpy(), expected)
+    with mx.autograd.record():
+        loss = other(x).sum()
+    loss.backward()
+    trainer.step(1)
+    other.hybridize()
+    other(x)
+    other.export(path)
+    assert set(mx.nd.load(path + "-0000.params")) == {"arg:" + n for n in net.collect_params()}
+
+
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("hybridize", [False, True])
 def test_copies_are_whole(how, hybridize):
@@ -281,3 +330,31 @@ def test_a_wrong_shape_leaves_deferred_parameters_deferred(tmp_path):
         net.load_parameters(path)
     with pytest.raises(mx.MXNetError, match="has not been initialized"):
         net.bias.data()
+
+
+class NamedOtherwise(gluon.Block):
+    """A block whose attributes and parameters have different names, some of them the same."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        with self.name_scope():
+            self.wo = self.params.get("output_weights", shape=(2, 2))
+            self.bo = self.params.get("output_bias", shape=(2,))
+            self.weight = self.params.get("weight", shape=(2,))
+
+
+@pytest.mark.parametrize("strip", [True, False])
+def test_files_by_name_of_blocks_that_name_parameters_otherwise(tmp_path, strip):
+    source, path = NamedOtherwise(prefix="own_"), str(tmp_path / "x.params")
+    source.initialize(mx.init.Normal(1))
+    source.collect_params().save(path, strip_prefix=source.prefix if strip else "")
+    for load in ("load_params", "load_parameters"):
+        block = NamedOtherwise(prefix="own_")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(block, load)(path)
+        for name, parameter in block.collect_params().items():
+            expected = source.collect_params()[name].data().asnumpy()
+            np.testing.assert_array_equal(parameter.data().asnumpy(), expected)
+    source.save_parameters(path)
+    NamedOtherwise().load_parameters(path)

@@ -395,3 +395,9 @@ def test_sparse_gradients_of_dense_weights_are_used_by_each_device(kvstore):
         trainer = sgd(net, kvstore=kvstore, update_on_kvstore=asked)
         trainer._init_kvstore()
         assert trainer._update_on_kvstore is expected
+
+
+def test_without_a_store_nobody_decides_where_to_update():
+    trainer = sgd(dense(), kvstore=None)
+    trainer._init_kvstore()
+    assert trainer._update_on_kvstore is None

@@ -13,6 +13,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError, ShapeError
+from tests.batches import check_each
 from tests.golden.module_programs import PROGRAMS
 
 
@@ -521,3 +522,43 @@ def assert_same_lines(found, wanted):
     assert [DECIMALS.sub("#", line) for line in found] == [DECIMALS.sub("#", x) for x in wanted]
     numbers, others = (list(map(float, DECIMALS.findall(" ".join(x)))) for x in (found, wanted))
     np.testing.assert_allclose(numbers, others, atol=1e-5)
+
+
+# Which indices an optimizer meets in MXNet: (store, devices, updates on the store are allowed).
+INDICES = {
+    (None, 1, "1"): [0, 1],
+    (None, 2, "1"): [0, 2, 1, 3],
+    ("local", 1, "1"): [0, 1],
+    ("device", 1, "1"): [0, 1],
+    ("local", 2, "1"): ["fc_weight", "fc_bias"],
+    ("device", 2, "1"): ["fc_weight", "fc_bias"],
+    ("local", 2, "0"): [0, 2, 1, 3],
+    ("device", 2, "0"): [0, 2, 1, 3],
+}
+
+
+def test_optimizers_meet_numbers_or_names_as_in_mxnet(monkeypatch):
+    class Recording(mx.optimizer.Optimizer):
+        def update(self, index, weight, grad, state):
+            if index not in met:
+                met.append(index)
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
+    net = mx.sym.SoftmaxOutput(net, name="softmax")
+
+    def check(case):
+        (kvstore, devices, allowed), expected = case
+        monkeypatch.setenv("MXNET_UPDATE_ON_KVSTORE", allowed)
+        contexts = [mx.cpu(i) for i in range(devices)]
+        data = mx.io.NDArrayIter(np.ones((4, 3), "float32"), np.zeros(4, "float32"), 2)
+        met.clear()
+        module = mx.mod.Module(net, context=contexts)
+        module.fit(data, num_epoch=1, optimizer=Recording(), kvstore=kvstore)
+        assert met == expected
+        met.clear()
+        model = mx.model.FeedForward(net, ctx=contexts, num_epoch=1, optimizer=Recording())
+        model.fit(data, kvstore=kvstore)
+        assert met == expected
+
+    met = []
+    check_each({str(key): (key, value) for key, value in INDICES.items()}, check)

@@ -416,3 +416,37 @@ def test_samples_are_compacted(graph):
 def test_graphs_are_csr_arrays():
     with pytest.raises(MXNetError, match="csr"):
         contrib.dgl_adjacency(mx.nd.ones((2, 2)))
+
+
+def test_the_operator_sparse_embedding_has_row_sparse_gradients():
+    sizes = {"input_dim": 4, "output_dim": 2, "deterministic": True}
+    for stype in ("default", "row_sparse"):
+        weight = nd.arange(8).reshape((4, 2)).tostype(stype)
+        weight.attach_grad(stype="row_sparse")
+        with mx.autograd.record():
+            out = contrib.SparseEmbedding(nd.array([1, 0, 1]), weight, **sizes)
+        out.backward()
+        assert weight.grad.stype == "row_sparse"
+        assert weight.grad.asnumpy().tolist() == [[1, 1], [2, 2], [0, 0], [0, 0]]
+    symbol = mx.sym.contrib.SparseEmbedding(mx.sym.var("d"), name="e", **sizes)
+    assert json.loads(symbol.tojson())["nodes"][2]["attrs"]["deterministic"] == "True"
+    bound = symbol.simple_bind(mx.cpu(), d=(3,))
+    assert bound.grad_dict["e_weight"].stype == "row_sparse"
+    # rows that were not looked up do not decay
+    module = mx.mod.Module(mx.sym.MakeLoss(symbol.sum()), data_names=["d"], label_names=None)
+    module.bind([("d", (3,))])
+    module.init_params(mx.init.One())
+    module.init_optimizer(optimizer_params={"learning_rate": 0.1, "wd": 0.5, "rescale_grad": 1.0})
+    module.forward(mx.io.DataBatch([nd.array([1, 0, 1])]))
+    module.backward()
+    module.update()
+    values = module.get_params()[0]["e_weight"].asnumpy()
+    np.testing.assert_allclose(values[:, 0], [0.85, 0.75, 1, 1], rtol=1e-6)
+
+
+def test_scattered_division_by_csr_is_row_sparse():
+    rows = nd.array([[1, 0], [0, 0], [2, 4]]).tostype("row_sparse")
+    below = nd.array([[1, 2], [1, 1], [2, 2]]).tostype("csr")
+    out = nd._internal._scatter_elemwise_div(rows, below)
+    assert out.stype == "row_sparse"
+    assert out.asnumpy().tolist() == [[1, 0], [0, 0], [1, 2]]

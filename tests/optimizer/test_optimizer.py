@@ -351,6 +351,84 @@ def test_subclasses_of_aggregating_optimizers_override_rates_by_list(name):
     assert [w.asnumpy().tolist() for w in weights] == [[1.0, 1.0]] * 2
 
 
+def calls_of(name, method, dtypes, aggregate_num=None):
+    """Return with which indices an overridden method of an optimizer is called in an update."""
+    calls = []
+
+    class Own(mx.optimizer.Optimizer.opt_registry[name]):
+        pass
+
+    def record(self, index, *arrays):
+        calls.append(tuple(index) if isinstance(index, list | tuple) else index)
+        return getattr(super(Own, self), method)(index, *arrays)
+
+    setattr(Own, method, record)
+    optimizer = Own()
+    if aggregate_num is not None:
+        optimizer.aggregate_num = aggregate_num
+    weights = [mx.nd.ones(2, dtype=dtype) for dtype in dtypes]
+    grads = [weight * 1 for weight in weights]
+    mx.optimizer.get_updater(optimizer)(list(range(len(dtypes))), grads, weights)
+    assert all(weight.asnumpy()[0] < 1 for weight in weights)
+    return calls
+
+
+def test_overridden_methods_get_as_many_parameters_as_in_mxnet():
+    single = [0, 1, 2, 3, 4, 5]
+    alone = [(i,) for i in single]
+    by_type = [(0, 2, 4, 5), (6,), (1, 3)]
+    mixed = ["float32", "float64", "float32", "float64", "float32", "float32", "float32"]
+    plain = ["float32"] * 6
+    cases = {}
+    for name in ("sgd", "lars"):
+        for method in ("_get_lrs", "_get_wds", "update_multi_precision", "_update_count"):
+            cases[name, method] = plain, None, [(0, 1, 2, 3), (4, 5)]
+            cases[name, method, "types"] = mixed, None, by_type
+            cases[name, method, 2] = plain, 2, [(0, 1), (2, 3), (4, 5)]
+        for method in ("_get_lr", "_get_wd"):
+            cases[name, method] = plain, None, []
+    for name in ("adam", "nag"):
+        for method in ("_get_lr", "_get_wd", "update_multi_precision", "_update_count"):
+            cases[name, method] = plain, None, single
+        for method in ("_get_lrs", "_get_wds"):
+            cases[name, method] = plain, None, alone
+    cases["lamb", "_get_lrs"] = plain, None, alone
+    cases["lamb", "_get_lrs", "types"] = mixed, None, [(0,), (2,), (4,), (5,), (6,), (1,), (3,)]
+    cases["lamb", "update_multi_precision"] = plain, None, [tuple(single)]
+
+    def check(case):
+        (name, method, *_), (dtypes, aggregate_num, expected) = case
+        assert calls_of(name, method, dtypes, aggregate_num) == expected
+
+    check_each({str(key): (key, case) for key, case in cases.items()}, check)
+
+
+def test_rates_by_the_size_of_aggregation():
+    class Fixed(mx.optimizer.SGD):
+        def _get_lrs(self, indices):
+            return [0.5] * self.aggregate_num
+
+    weights, grads = [mx.nd.ones(2) for _ in range(8)], [mx.nd.ones(2) for _ in range(8)]
+    mx.optimizer.get_updater(Fixed())(list(range(8)), grads, weights)
+    assert [weight.asnumpy()[0] for weight in weights] == [0.5] * 8
+    with pytest.raises(mx.MXNetError, match="2 states, 4 rates and 2 decays"):
+        mx.optimizer.get_updater(Fixed())(list(range(6)), grads[:6], weights[:6])
+
+
+def test_an_own_update_of_sgd_gets_the_copy_in_mixed_precision():
+    class Own(mx.optimizer.SGD):
+        def update(self, index, weight, grad, state):
+            assert weight.dtype == grad.dtype == np.float32
+            super().update(index, weight, grad, state)
+
+    weights = [mx.nd.ones(2, dtype="float16"), mx.nd.ones(2, dtype="float16")]
+    updater = mx.optimizer.get_updater(Own(0.9, learning_rate=0.5, multi_precision=True))
+    for _ in range(2):
+        updater([0, 1], [mx.nd.ones(2, dtype="float16")] * 2, weights)
+    for weight in weights:
+        np.testing.assert_allclose(weight.asnumpy(), -0.45, atol=1e-3)
+
+
 LAZY = [
     *(("sgd", {}, True), ("sgd", {"momentum": 0.9}, True), ("sgd", {"lazy_update": False}, False)),
     *(("adam", {}, True), ("adam", {"lazy_update": False}, False), ("adagrad", {}, True)),
@@ -384,6 +462,76 @@ def test_row_sparse_gradients(name, options, lazy, kind):
         np.testing.assert_allclose(sparse, dense, rtol=1e-6)
 
 
+# Weights [[1, 2], [1, 2], [3, 4]] after two steps of MXNet in mixed precision by [[1, -1]] in
+# row 0, at rate 0.1 and decay 0.5 (AdaGrad 0). (optimizer, options, dtype): first row, last row.
+LAZY_MIXED = {
+    ("SGD", (), "float32"): ([0.707, 2.0], [3.0, 4.0]),
+    ("SGD", (), "float16"): ([0.707, 2.0], [2.707, 3.609]),
+    ("SGD", (("momentum", 0.5),), "float32"): ([0.633, 2.0], [3.0, 4.0]),
+    ("SGD", (("momentum", 0.5),), "float16"): ([0.632, 2.0], [2.633, 3.51]),
+    ("SGD", (("lazy_update", False),), "float32"): ([0.707, 2.0], [2.707, 3.61]),
+    ("NAG", (), "float32"): ([0.707, 2.0], [3.0, 4.0]),
+    ("NAG", (), "float16"): ([0.708, 2.0], [2.707, 3.609]),
+    ("Adam", (), "float32"): ([0.8, 2.0], [3.0, 4.0]),
+    ("Adam", (), "float16"): ([0.8, 2.0], [3.0, 4.0]),
+    ("LBSGD", (("momentum", 0.5),), "float16"): ([0.632, 2.0], [3.0, 4.0]),
+    ("LARS", (("momentum", 0.5), ("eta", 1.0)), "float32"): ([0.5066, 2.0], [3.0, 4.0]),
+    ("AdaGrad", (), "float16"): ([0.829, 2.17], [3.0, 4.0]),
+    ("Ftrl", (), "float32"): ([0.398, 1.064], [0.0, 0.0]),
+}
+
+
+def test_mixed_precision_keeps_updates_lazy():
+    def check(case):
+        (name, options, dtype), rows = case
+        wd = 0.0 if name == "AdaGrad" else 0.5
+        kind = getattr(mx.optimizer, name)
+        optimizer = kind(learning_rate=0.1, wd=wd, multi_precision=True, **dict(options))
+        weight = mx.nd.array([[1, 2], [1, 2], [3, 4]], dtype=dtype)
+        grad = mx.nd.sparse.row_sparse_array(([[1.0, -1.0]], [0]), shape=(3, 2), dtype=dtype)
+        state = optimizer.create_state_multi_precision(0, weight)
+        for _ in range(2):
+            optimizer.update_multi_precision(0, weight, grad, state)
+        np.testing.assert_allclose(weight.asnumpy()[[0, 2]], rows, atol=2e-3)
+
+    check_each({str(key): (key, rows) for key, rows in LAZY_MIXED.items()}, check)
+
+
+# How MXNet stores the states of sparse weights: True as the weight, False dense.
+SPARSE_STATES = {
+    **dict.fromkeys(["Signum", "Adam", "Ftrl", "RMSProp", "AdaGrad", "LAMB"], True),
+    **dict.fromkeys(["NAG", "AdaDelta", "Adamax", "Nadam", "FTML"], False),
+    **dict.fromkeys(["SGD", "LARS", "LBSGD", "GroupAdaGrad"], True),
+}
+
+
+def test_states_of_sparse_weights_are_stored_as_in_mxnet():
+    def check(case):
+        name, like_weight = case
+        for stype in ("row_sparse", "csr"):
+            options = {"momentum": 0.5} if name in ("SGD", "NAG", "LARS", "LBSGD") else {}
+            optimizer = mx.optimizer.create(name, **options)
+            dense = mx.nd.array([[1, 0], [0, 2], [3, 4]])
+            weight = dense.tostype(stype)
+            updater = mx.optimizer.get_updater(optimizer)
+            updater(0, dense, weight)
+            state = updater.states[0]
+            parts = state if isinstance(state, tuple) else (state,)
+            assert {part.stype for part in parts} == {stype if like_weight else "default"}
+            assert weight.stype == stype
+            # the same step as of a dense weight, and states that files keep
+            expected = mx.nd.array([[1, 0], [0, 2], [3, 4]])
+            of_dense = mx.optimizer.get_updater(mx.optimizer.create(name, **options))
+            of_dense(0, expected * 1, expected)
+            copy = mx.optimizer.get_updater(optimizer)
+            copy.set_states(updater.get_states())
+            copy(0, dense, weight)
+            of_dense(0, dense, expected)
+            np.testing.assert_allclose(weight.asnumpy(), expected.asnumpy(), rtol=1e-5)
+
+    check_each({name: (name, like) for name, like in SPARSE_STATES.items()}, check)
+
+
 def test_the_rate_of_lars_comes_from_the_whole_weight():
     values = np.array([[1, 2.0], [3, 4]], "float32")
     grad = mx.nd.sparse.row_sparse_array((values, [1, 3]), shape=(4, 2))
@@ -409,6 +557,9 @@ def test_adagrad_refuses_decay_of_rows():
     adagrad = mx.optimizer.AdaGrad(wd=0.1)
     weight = mx.nd.ones((2, 2))
     with pytest.raises(mx.MXNetError, match="decay must be 0"):
+        adagrad.update(0, weight, grad, adagrad.create_state(0, weight))
+    weight = weight.tostype("csr")
+    with pytest.raises(mx.MXNetError, match="dense gradients only"):
         adagrad.update(0, weight, grad, adagrad.create_state(0, weight))
 
 

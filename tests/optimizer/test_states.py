@@ -77,28 +77,28 @@ def test_round_trip(with_optimizer):
     assert b"mxnet.ndarray.ndarray" in ours.get_states()
 
 
-def test_sparse_states_of_mxnet_come_dense():
-    from mxnet.formats import params_file
-
-    stored = mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse")._stored()
-    record = bytearray(params_file.dump_record(stored))
-
-    class RowSparseNDArray:  # as MXNet pickles it
-        def __reduce__(self):
-            return RowSparseNDArray, (None,), {"handle": record}
-
-    RowSparseNDArray.__module__ = "mxnet.ndarray.sparse"
-    RowSparseNDArray.__qualname__ = "RowSparseNDArray"
-    kept = mx.nd.sparse.RowSparseNDArray
-    mx.nd.sparse.RowSparseNDArray = RowSparseNDArray
-    try:
-        data = pickle.dumps({0: RowSparseNDArray()}, protocol=4)
-    finally:
-        mx.nd.sparse.RowSparseNDArray = kept
-    updater = _updater()
-    updater.set_states(data)
-    assert updater.states[0].stype == "default"
-    assert updater.states[0].asnumpy().tolist() == [[0, 0], [1, 2]]
+def test_sparse_states_are_saved_as_mxnet_saves_them():
+    rule, weight = (
+        mx.optimizer.RMSProp(centered=True),
+        mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse"),
+    )
+    updater = mx.optimizer.get_updater(rule)
+    updater(0, weight * 1, weight)
+    data = updater.get_states()
+    assert b"mxnet.ndarray.sparse" in data and b"RowSparseNDArray" in data
+    again = mx.optimizer.get_updater(rule)
+    again.set_states(data)
+    for state, copy in zip(updater.states[0], again.states[0], strict=True):
+        assert copy.stype == "row_sparse"
+        np.testing.assert_array_equal(copy.asnumpy(), state.asnumpy())
+    # of a dense weight, as by the optimizer of MXNet's row_sparse weights, they step as well
+    dense, expected = mx.nd.array([[1, 1], [1, 2]]), mx.nd.array([[1, 1], [1, 2]])
+    updater.states = {0: tuple(state.tostype("default") for state in updater.states[0])}
+    for _ in range(2):
+        again(0, dense * 1, dense)
+        updater(0, expected * 1, expected)
+    np.testing.assert_array_equal(dense.asnumpy(), expected.asnumpy())
+    assert (again.states[0][0].asnumpy() == updater.states[0][0].asnumpy()).all()
 
 
 def test_states_move_to_their_weights():

@@ -155,3 +155,25 @@ def test_optimizers():
         t.compare_optimizer(Descent(0.1), Descent(0.5), (3, 4), "float32")
     with pytest.raises(AssertionError, match="ntensors"):
         t.compare_optimizer(Descent(0.1), Descent(0.1), (3, 4), "float32", ntensors=2)
+
+
+def test_an_array_is_the_same_as_itself_whatever_its_storage():
+    for array in (mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.ones((2, 2)).tostype("row_sparse")):
+        assert mx.test_utils.same_array(array, array)
+        assert not mx.test_utils.same_array(array, array.copy())
+
+
+def test_the_first_compared_optimizer_gets_dense_copies():
+    class Recording(mx.optimizer.Optimizer):
+        def create_state(self, index, weight):
+            return seen.append(weight.stype)
+
+        def update(self, index, weight, grad, state):
+            seen.append(grad.stype)
+
+    for weight, grad in (("row_sparse", "row_sparse"), ("default", "row_sparse"), ("csr", "csr")):
+        seen = []
+        mx.test_utils.compare_optimizer(
+            Recording(), Recording(), (3, 2), "float32", w_stype=weight, g_stype=grad
+        )
+        assert seen == ["default", "default", weight, grad]

@@ -177,3 +177,8 @@ def test_numeric_gradients_of_numpy_symbols() -> None:
     with mx.util.np_shape(True):
         t.check_numeric_gradient(mx.sym.np.dot(a, b), [A, B], numeric_eps=1e-2, rtol=0.1)
         t.check_numeric_gradient(mx.sym.np.sum(a), [A], numeric_eps=1e-2, rtol=0.1)
+
+
+def test_out_grads_beyond_the_outputs_are_ignored():
+    double, ones = mx.sym.Variable("a") * 2, np.ones(2)
+    mx.test_utils.check_symbolic_backward(double, [ones], [ones, np.ones(5)], [ones * 2])

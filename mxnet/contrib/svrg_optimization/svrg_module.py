@@ -10,7 +10,9 @@ from ... import context as ctx
 from ...initializer import Initializer, Uniform
 from ...module import Module
 from ...ndarray import NDArray
+from ...optimizer import Optimizer
 from ...tracking import History
+from .svrg_optimizer import _SVRGOptimizer
 
 __all__ = ["SVRGModule"]
 
@@ -134,6 +136,24 @@ class SVRGModule(Module):
         if self._param_dict is None:
             zeros = [[_zeros(g) for g in devices] for devices in self._exec_group.grad_arrays]
             self._param_dict = self._by_device(zeros)
+
+    def _make_optimizer(
+        self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
+    ) -> Optimizer:
+        """Return MXNet's pair: an optimizer of the weights, and one that keeps mean gradients."""
+        weights = super()._make_optimizer(optimizer, params, kvstore, on_kvstore)
+        count = len(weights.idx2name)
+        names = {count + i: f"{name}_full" for i, name in weights.idx2name.items()}
+        own = {
+            k: getattr(weights, k) for k in ("rescale_grad", "wd", "clip_gradient", "lr_scheduler")
+        }
+        return _SVRGOptimizer(
+            weights,
+            sym=self.symbol,
+            param_idx2name={**weights.idx2name, **names},
+            learning_rate=weights.lr,
+            **own,
+        )
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Compute the outputs of a batch; in training, also those at the snapshot."""

@@ -47,6 +47,12 @@ class _SVRGOptimizer(Optimizer):
     def update(self, index: Any, weight: NDArray, grad: NDArray, state: Any) -> None:
         self._responsible(index).update(index, weight, grad, state)
 
+    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
+        return self._responsible(index).create_state_multi_precision(index, weight)
+
+    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
+        self._responsible(index).update_multi_precision(index, weight, grad, state)
+
     def _responsible(self, index: Any) -> Optimizer:
         """Return the optimizer of a parameter, which is given by number or by name."""
         names = self.idx2name

@@ -230,6 +230,18 @@ class ParameterDict:
 
     # -- files --------------------------------------------------------------------------------
 
+    def _rename(self, before: str, after: str) -> None:
+        """Begin the names of parameters otherwise."""
+        renamed = OrderedDict()
+        for name, param in self._params.items():
+            if not name.startswith(before):  # another block's
+                renamed[name] = param
+                continue
+            param.name = after + name[len(before) :]
+            param._var = None
+            renamed[param.name] = param
+        self._params = renamed
+
     def save(self, filename: str, strip_prefix: str = "") -> None:
         """Save all parameters under their names, perhaps without a prefix.
 

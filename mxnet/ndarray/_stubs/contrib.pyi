@@ -53,7 +53,7 @@ def ROIAlign(data: NDArray | None = None, rois: NDArray | None = None, pooled_si
 def RROIAlign(data: NDArray | None = None, rois: NDArray | None = None, pooled_size: int | Sequence[int | None] | None = ..., spatial_scale: float | None = ..., sampling_ratio: int = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Average bilinear samples in rotated regions ``(image, x, y, width, height, degrees)``."""
 
-def SparseEmbedding(data: NDArray | None = None, weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
+def SparseEmbedding(data: NDArray | None = None, weight: NDArray | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., deterministic: bool = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
     """Look up rows as `Embedding` does; the gradient is row_sparse."""
 
 def SyncBatchNorm(data: NDArray | None = None, gamma: NDArray | None = None, beta: NDArray | None = None, moving_mean: NDArray | None = None, moving_var: NDArray | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> Any:

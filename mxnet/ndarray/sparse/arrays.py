@@ -21,7 +21,7 @@ from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError
 from ...formats import params_file
-from ...imperative.apply import parse_context, stored_context
+from ...imperative.apply import stored_context
 from ...imperative.gradient import Gradient, check_req
 from ...imperative.handle import new_object, plain, set_empty, wrap_plain
 from ...imperative.history import LeafMember
@@ -118,7 +118,9 @@ class BaseSparseNDArray(NDArray):
         """The NumPy types of the index arrays."""
         return [np.int64] * self._num_aux
 
-    def __init__(self, handle: BaseSparseNDArray, writable: bool = True) -> None:
+    def __init__(self, handle: BaseSparseNDArray | None, writable: bool = True) -> None:
+        if handle is None:  # empty, until __setstate__ fills it
+            return
         if type(handle) is not type(self):
             raise TypeError(
                 f"{type(self).__name__} takes another {type(self).__name__}; make one from parts "
@@ -374,9 +376,21 @@ class BaseSparseNDArray(NDArray):
     def __contains__(self, value: Any) -> bool:
         return bool((self._dense() == value).any())
 
-    def __reduce__(self) -> tuple:
-        parts = [wrap_plain(NDArray, p).asnumpy() for p in self._parts()]
-        return _unpickle, (type(self), self._shape, parts, str(self.context))
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what MXNet pickles: the array as a record of a params file."""
+        ctx = self.context
+        record = params_file.dump_record(self._stored(), (ctx.device_typeid, ctx.device_id))
+        return {"handle": bytearray(record)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        stored, device = params_file.load_record(state["handle"], "pickled array")
+        ctx = Context(Context.devtype2str.get(device[0], "cpu"), device[1])
+        try:
+            torch_device(ctx)
+        except MXNetError:
+            ctx = Context("cpu", 0)
+        self.__init__(from_stored(cast("Any", stored))._copied_to(ctx))
 
     def __deepcopy__(self, memo: dict) -> Self:
         copied = self._copied_to(self.context)
@@ -394,16 +408,6 @@ def make(
     set_empty(array)
     array._ghost, array._ctx = None, ctx
     return array
-
-
-def _unpickle(cls: type[Sparse], shape: tuple, parts: list, context: str) -> Sparse:
-    """Bring a pickled array back; one from a GPU that is not here arrives on the CPU."""
-    ctx = parse_context(context)
-    try:
-        device = torch_device(ctx)
-    except MXNetError:
-        ctx, device = Context("cpu", 0), torch.device("cpu")
-    return make(cls, shape, *(from_host(p).to(device) for p in parts), ctx=stored_context(ctx))
 
 
 # -- csr and row_sparse ---------------------------------------------------------------------------
@@ -594,3 +598,7 @@ def from_stored(record: params_file.CSR | params_file.RowSparse) -> BaseSparseND
         parts = (record.values, record.indices.long(), record.indptr.long())
         return make(CSRNDArray, record.shape, *parts)
     return make(RowSparseNDArray, record.shape, record.values, record.indices.long())
+
+
+# Pickles name classes by their module; MXNet knows these by this one.
+CSRNDArray.__module__ = RowSparseNDArray.__module__ = "mxnet.ndarray.sparse"

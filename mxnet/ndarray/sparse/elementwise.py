@@ -217,7 +217,7 @@ def divide_where_stored(call: Call) -> NDArray | None:
     """Divide only what is stored."""
     check_same(call)
     lhs, rhs = call.arrays
-    if not isinstance(lhs, RowSparseNDArray) or isinstance(rhs, CSRNDArray):
+    if not isinstance(lhs, RowSparseNDArray):
         return None
     if isinstance(rhs, RowSparseNDArray):
         below = layout.rows_at(rhs._values, rhs._indices, lhs._indices)

@@ -677,9 +677,11 @@ def leaky_relu(g: Builder, call: Call, x: str, gamma: str = "") -> str | list[st
     """Write a function with a small slope on the negative side."""
     kind, slope = call.attrs["act_type"], call.attrs["slope"]
     if kind == "prelu":
-        # MXNet has a slope for each channel; ONNX matches axes from the back.
-        if len(call.shapes[1]) == 1 and call.ndim > 2:
-            gamma = g.reshape(gamma, [-1, *[1] * (call.ndim - 2)])
+        # MXNet has slopes for the first axes; ONNX matches axes from the back.
+        slopes = call.shapes[1]
+        if call.ndim > 2:
+            head = [-1] if len(slopes) == 1 else list(slopes)
+            gamma = g.reshape(gamma, [*head, *[1] * (call.ndim - 2)])
         return g.PRelu(x, gamma)
     if kind == "rrelu":
         middle = (call.attrs["lower_bound"] + call.attrs["upper_bound"]) / 2

@@ -32,6 +32,7 @@ ACTIVATIONS = {
     full_precision_when={"act_type": ("softrelu",)},
     keeps_finite=True,
     pointwise=True,
+    names_output=True,
 )
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
@@ -98,9 +99,22 @@ class _Selu(torch.autograd.Function):
 
 
 def _prelu(data: Tensor, gamma: Tensor) -> Tensor:
+    """Return prelu with slopes by channel (C,), by sample (N,), both (N, C), or for all (1,)."""
+    head = tuple(data.shape[: min(gamma.ndim, 2)])
     if data.ndim > 1 and gamma.ndim == 1:
-        return torch.prelu(data, gamma)
-    return torch.where(data > 0, data, data * gamma)
+        if gamma.numel() in (1, data.shape[1]):
+            return torch.prelu(data, gamma)
+        gamma, head = gamma.unsqueeze(1), (data.shape[0], 1)
+    fits = 0 < gamma.ndim <= min(2, data.ndim) and all(
+        own in (1, size) for own, size in zip(gamma.shape, head, strict=True)
+    )
+    if not fits:
+        raise ShapeError(
+            f"LeakyReLU: gamma of prelu is one number, or numbers of the first two axes of data "
+            f"{list(data.shape)}, got shape {list(gamma.shape)}."
+        )
+    slopes = gamma.reshape(*gamma.shape, *[1] * (data.ndim - gamma.ndim))
+    return torch.where(data > 0, data, data * slopes)
 
 
 LEAKY = {
@@ -154,7 +168,7 @@ def leaky_relu(
     Parameters
     ----------
     gamma
-        Slope of each channel, for ``prelu`` only.
+        Slopes of ``prelu``: one for all, one for each channel, or of shape (batch, channels).
     act_type
         The function; ``leaky`` and ``elu`` use `slope`, ``prelu`` learns it, ``rrelu`` draws it.
     slope
@@ -237,10 +251,12 @@ def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     "softmax",
     "_npx_softmax",
     optional={"length": lambda a: bool(a["use_length"])},
+    without_gradient=("length",),
     types="T L -> @dtype",
     method=True,
     precision="full",
     names_single_input=True,
+    names_output=True,
 )
 def softmax(
     data: Tensor,
@@ -333,6 +349,7 @@ def log_softmax(
     types="T -> @dtype",
     method=True,
     precision="full",
+    names_output=True,
 )
 def softmin(data: Tensor, **attrs: Any) -> Tensor:
     """Return the softmax of the negative: the smallest number gets the largest share.
@@ -348,7 +365,7 @@ def softmin(data: Tensor, **attrs: Any) -> Tensor:
     return softmax.function(-data, **attrs)
 
 
-@op("SoftmaxActivation", shape=same, precision="full")
+@op("SoftmaxActivation", shape=same, precision="full", names_output=True)
 def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:

@@ -135,6 +135,7 @@ def convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
     shape=convolution_shapes,
     precision="half",
     overwritable=True,
+    names_output=True,
 )
 def convolution(
     data: Tensor,
@@ -257,6 +258,7 @@ def _crop_to_target(
     precision="half",
     bfloat16="full",
     overwritable=True,
+    names_output=True,
 )
 def deconvolution(
     data: Tensor,

@@ -33,6 +33,7 @@ def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     shape=_dense_shapes,
     precision="half",
     overwritable=True,
+    names_output=True,
 )
 def fully_connected(
     data: Tensor,

@@ -77,6 +77,7 @@ def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
     precision="full",
     loss=True,
     scales_loss=True,
+    names_output=True,
 )
 def softmax_output(
     data: Tensor,
@@ -294,7 +295,14 @@ def _check_svm_label(data: Shape, label: Shape) -> None:
         )
 
 
-@op("SVMOutput", shape=_svm_shapes, precision="full", loss=True, gradients_by_input=True)
+@op(
+    "SVMOutput",
+    shape=_svm_shapes,
+    precision="full",
+    loss=True,
+    gradients_by_input=True,
+    names_output=True,
+)
 def svm_output(
     data: Tensor,
     label: Tensor,
@@ -353,6 +361,7 @@ def svm_output_gradient(
     loss=True,
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def make_loss(
     data: Tensor,
@@ -559,6 +568,9 @@ def ctc_loss(
         )
     if not batch:
         return data.sum((0, 2))  # as empty as the batch, and a member of the graph
+    if data_lengths is not None:  # what lies behind the end has no gradient, whatever it is
+        times = torch.arange(steps, device=data.device).unsqueeze(1)
+        data = data.masked_fill((times >= data_lengths).unsqueeze(2), 0)
     shares = torch.log_softmax(data.float() if data.dtype is torch.float16 else data, 2)
     label = label.long()
     if label_lengths is None:

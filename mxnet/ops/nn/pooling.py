@@ -304,7 +304,7 @@ def pooling_output(
     return shape_channels_last(out) if last else out
 
 
-@op("Pooling_v1")
+@op("Pooling_v1", names_output=True, names_single_input=True)
 def pooling_v1(
     data: Tensor,
     *,

@@ -61,6 +61,7 @@ def _same_as_data(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     types="T L -> T",
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def sequence_mask(
     data: Tensor,
@@ -102,6 +103,7 @@ def sequence_mask(
     types="T L -> T",
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def sequence_last(
     data: Tensor,
@@ -153,6 +155,7 @@ sequence_last.shape_rule = _last_shapes
     types="T L -> T",
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def sequence_reverse(
     data: Tensor,
@@ -210,7 +213,7 @@ def _attend(attention: Tensor, values: Tensor, heads: int) -> Tensor:
     return out.reshape(length, -1, heads * size)
 
 
-@op("_contrib_interleaved_matmul_selfatt_qk", precision="widest")
+@op("_contrib_interleaved_matmul_selfatt_qk", precision="widest", names_output=True)
 def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) -> Tensor:
     """Scaled scores ``Q K^T / sqrt(size)`` of each head, as ``(batch * heads, length, length)``.
 
@@ -226,7 +229,7 @@ def interleaved_matmul_selfatt_qk(queries_keys_values: Tensor, *, heads: int) ->
 
 
 @in_row_order
-@op("_contrib_interleaved_matmul_selfatt_valatt", precision="widest")
+@op("_contrib_interleaved_matmul_selfatt_valatt", precision="widest", names_output=True)
 def interleaved_matmul_selfatt_valatt(
     queries_keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:
@@ -241,7 +244,7 @@ def interleaved_matmul_selfatt_valatt(
     return _attend(attention, qkv.unbind(2)[2], heads)
 
 
-@op("_contrib_interleaved_matmul_encdec_qk", precision="widest")
+@op("_contrib_interleaved_matmul_encdec_qk", precision="widest", names_output=True)
 def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads: int) -> Tensor:
     """Scaled scores of the decoder's queries against the encoder's keys.
 
@@ -260,7 +263,7 @@ def interleaved_matmul_encdec_qk(queries: Tensor, keys_values: Tensor, *, heads:
 
 
 @in_row_order
-@op("_contrib_interleaved_matmul_encdec_valatt", precision="widest")
+@op("_contrib_interleaved_matmul_encdec_valatt", precision="widest", names_output=True)
 def interleaved_matmul_encdec_valatt(
     keys_values: Tensor, attention: Tensor, *, heads: int
 ) -> Tensor:

@@ -157,7 +157,7 @@ def around(x: Tensor, *, decimals: int = 0) -> Tensor:
     )
 
 
-@op("_npi_nan_to_num", shape=same)
+@op("_npi_nan_to_num", shape=same, names_single_input=True)
 def nan_to_num(
     data: Tensor,
     *,

@@ -276,7 +276,7 @@ def _pad_axis(data: Tensor, axis: int, before: int, after: int, mode: str) -> Te
     return data.index_select(axis, positions.to(data.device))
 
 
-@op("_npi_pad")
+@op("_npi_pad", names_single_input=True)
 def pad(
     data: Tensor,
     *,
@@ -347,7 +347,7 @@ def _diagonal(data: Tensor, k: int, axis1: int, axis2: int) -> Tensor:
 
 
 @may_share
-@op("_np_diag")
+@op("_np_diag", names_single_input=True)
 def diag(data: Tensor, *, k: int = 0) -> Tensor:
     """Take the ``k``-th diagonal of a matrix, or make a diagonal matrix of a vector.
 
@@ -375,7 +375,7 @@ def diag_shape(data: Shape | None, *, k: int) -> Shape | None:
     return (_length(data[0], data[1], k),)
 
 
-@op("_np_diagflat")
+@op("_np_diagflat", names_single_input=True)
 def diagflat(data: Tensor, *, k: int = 0) -> Tensor:
     """Make a matrix with the flattened array on its ``k``-th diagonal.
 
@@ -404,7 +404,7 @@ def _planes(name: str, ndim: int, axis1: int, axis2: int) -> tuple[int, int]:
 
 
 @may_share
-@op("_np_diagonal")
+@op("_np_diagonal", names_single_input=True)
 def diagonal(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Take a diagonal of two axes, as the last axis of the result.
 
@@ -431,7 +431,7 @@ def diagonal_shape(data: Shape | None, *, offset: int, axis1: int, axis2: int) -
     return (*rest, _length(data[first], data[second], offset))
 
 
-@op("_np_trace")
+@op("_np_trace", names_single_input=True)
 def trace(data: Tensor, *, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """Sum along a diagonal of two axes.
 
@@ -458,7 +458,7 @@ def trace_shape(data: Shape | None, *, axis1: int, axis2: int, **_: int) -> Shap
     return tuple(n for i, n in enumerate(data) if i not in planes)
 
 
-@op("_npi_tril")
+@op("_npi_tril", names_single_input=True)
 def tril(data: Tensor, *, k: int = 0) -> Tensor:
     """Put 0 above the ``k``-th diagonal of matrices; a vector is repeated as rows first.
 
@@ -478,7 +478,7 @@ def tril_shape(data: Shape | None, *, k: int) -> Shape | None:
     return data * 2 if data is not None and len(data) == 1 else data
 
 
-@op("_npi_diag_indices_from", types="T -> int64")
+@op("_npi_diag_indices_from", types="T -> int64", names_single_input=True)
 def diag_indices_from(data: Tensor) -> Tensor:
     """Return the indices of the main diagonal, one row for each axis.
 

@@ -336,7 +336,7 @@ def scalar_comparison(name: str, kernel: Kernel, *, doc: str, example: str) -> O
             data = data.double()
         return kernel(data, number(scalar, data.dtype))
 
-    record = op(name, shape=same, types="T -> bool", pointwise=True)(
+    record = op(name, names_single_input=True, shape=same, types="T -> bool", pointwise=True)(
         document(function, name, doc, example)
     )
     record.raw, record.swapped = kernel, False

@@ -282,7 +282,7 @@ def _truth(kernel: Callable, data: Tensor, axis: Shape | None, keepdims: bool) -
     return out.reshape(reduced_shape(data.shape, axes, keepdims)) if axes else out.clone()
 
 
-@op("_np_all", shape=reduced, types="T -> bool")
+@op("_np_all", shape=reduced, types="T -> bool", names_single_input=True)
 def all_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> Tensor:
     """True where no element along the axes is 0.
 
@@ -292,7 +292,7 @@ def all_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> 
     return _truth(torch.all, data, axis, keepdims)
 
 
-@op("_np_any", "_np_sometrue", shape=reduced, types="T -> bool")
+@op("_np_any", "_np_sometrue", shape=reduced, types="T -> bool", names_single_input=True)
 def any_(data: Tensor, *, axis: Shape | None = None, keepdims: bool = False) -> Tensor:
     """True where an element along the axes is not 0.
 
@@ -519,7 +519,12 @@ class CountTypes(TypePattern):
         return ins, [ins[-1] or outs[0]]
 
 
-@op("_npi_bincount", optional={"weights": lambda a: a["has_weights"]}, value_dependent=True)
+@op(
+    "_npi_bincount",
+    optional={"weights": lambda a: a["has_weights"]},
+    value_dependent=True,
+    names_single_input=True,
+)
 def bincount(
     data: Tensor, weights: Tensor | None = None, *, minlength: int = 0, has_weights: bool = False
 ) -> Tensor:

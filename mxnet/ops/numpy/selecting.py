@@ -158,7 +158,13 @@ def _unique_outputs(attrs: dict) -> int:
     return 1 + attrs["return_index"] + attrs["return_inverse"] + attrs["return_counts"]
 
 
-@op("_npi_unique", types="T -> T int64", outputs=_unique_outputs, value_dependent=True)
+@op(
+    "_npi_unique",
+    types="T -> T int64",
+    outputs=_unique_outputs,
+    value_dependent=True,
+    names_single_input=True,
+)
 def unique(
     data: Tensor,
     *,

@@ -171,7 +171,7 @@ def moveaxis_shape(a: Shape | None, *, source: Shape, destination: Shape) -> Sha
     return None if a is None else tuple(a[i] for i in _move_axes(len(a), source, destination))
 
 
-@op("_np_roll", shape=same)
+@op("_np_roll", shape=same, names_single_input=True)
 def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None) -> Tensor:
     """Move elements along axes, around the end; without an axis through the flattened array.
 
@@ -199,7 +199,7 @@ def roll(data: Tensor, *, shift: Shape | None = None, axis: Shape | None = None)
     return torch.roll(data, shift, axes)
 
 
-@op("_npi_flip", shape=same)
+@op("_npi_flip", shape=same, names_single_input=True)
 def flip(data: Tensor, *, axis: Shape | None) -> Tensor:
     """Reverse the order of elements along axes.
 
@@ -226,7 +226,7 @@ def _plane(ndim: int, axes: Shape | None) -> tuple[int, int]:
 
 
 @in_row_order
-@op("_npi_rot90")
+@op("_npi_rot90", names_single_input=True)
 def rot90(data: Tensor, *, k: int = 1, axes: Shape | None = None) -> Tensor:
     """Rotate by 90 degrees ``k`` times, from the first toward the second of two axes.
 
@@ -409,7 +409,12 @@ def _at_least_3d(shape: Shape) -> Shape:
 
 
 def stacking(
-    name: str, prepare: Callable[[Shape], Shape], axis: Callable[[int], int], doc: str, result: str
+    name: str,
+    prepare: Callable[[Shape], Shape],
+    axis: Callable[[int], int],
+    doc: str,
+    result: str,
+    **options: Any,
 ) -> Op:
     """Declare a join of arrays that first get the axes they lack."""
 
@@ -425,7 +430,9 @@ def stacking(
         return ins, _concatenated([*grown], outs, {"dim": axis(len(grown[0]))})[1]
 
     example = f"mx.nd._internal.{name}(nd.ones((2,)), nd.ones((2,))).shape -> {result}"
-    record = op(name, count="num_args", shape=shapes)(document(function, name, doc, example))
+    record = op(name, count="num_args", shape=shapes, **options)(
+        document(function, name, doc, example)
+    )
     record.type_pattern = PromotedTypes(None)
     return record
 
@@ -439,8 +446,16 @@ stacking(
     lambda n: 0 if n == 1 else 1,
     "Join arrays side by side: along axis 1, vectors along axis 0.",
     "(4,)",
+    outputs=("out",),
 )
-stacking("_npi_dstack", _in_depth, lambda n: 2, "Join arrays along the third axis.", "(1, 2, 2)")
+stacking(
+    "_npi_dstack",
+    _in_depth,
+    lambda n: 2,
+    "Join arrays along the third axis.",
+    "(1, 2, 2)",
+    outputs=("out",),
+)
 stacking(
     "_npi_column_stack", _as_columns, lambda n: 1, "Join vectors as columns of a matrix.", "(2, 2)"
 )
@@ -536,7 +551,11 @@ def splitting(name: str, axis_of: Callable[[int], int], least: int, doc: str) ->
 
     call = f"mx.nd._internal.{name}(nd.ones((2, 2, 2)), indices=(), sections=2)"
     document(function, name, doc, f"len({call}) -> 2", _SPLIT)
-    record = op(name, outputs=lambda a: tuple(f"output{i}" for i in range(_parts(a))))(function)
+    record = op(
+        name,
+        outputs=lambda a: tuple(f"output{i}" for i in range(_parts(a))),
+        names_single_input=True,
+    )(function)
     record.infer_outputs(shapes)
     return may_share(record)
 

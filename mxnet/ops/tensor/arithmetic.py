@@ -106,9 +106,13 @@ def forms(
     doc: str,
     given: tuple[str, str],
     result: str,
+    names_output: bool = False,
     **facts: Any,
 ) -> tuple[Op, Op]:
-    """Declare and return the broadcasting and the same-shape form, each by its names."""
+    """Declare and return the broadcasting and the same-shape form, each by its names.
+
+    `names_output` is a fact of the latter.
+    """
     lhs, rhs = (f"mx.nd.array({x})" for x in given)
     name, twin = broadcasting[0], same_shape[0]
     example = shown(f"mx.nd.{name}({lhs}, {rhs})", result)
@@ -116,6 +120,7 @@ def forms(
     home = "mx.nd._internal." if twin.startswith("_") else "mx.nd."
     example = shown(f"{home}{twin}({lhs}, {rhs})", result)
     doc = f"{doc} Both arrays have one shape."
+    facts["names_output"] = names_output
     second = elementwise(twin, kernel, *same_shape[1:], doc=doc, example=example, **facts)
     return first, second
 
@@ -144,6 +149,7 @@ broadcast_add, elemwise_add = forms(
     "Sum of two arrays.",
     PAIR,
     "[ 5.,  0., 10.]",
+    names_output=True,
     overwritable=True,
     commutative=True,
     keeps_finite=True,

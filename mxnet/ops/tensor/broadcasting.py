@@ -234,7 +234,7 @@ def _check_pad(shape: Shape, pad_width: Shape) -> None:
         raise ShapeError(f"Pad: the first two axes cannot be padded, but pad_width={pad_width}.")
 
 
-@op("Pad", "pad", method=True, names_single_input=True, gradients_by_input=True)
+@op("Pad", "pad", method=True, names_single_input=True, gradients_by_input=True, names_output=True)
 def pad(
     data: Tensor,
     *,
@@ -277,7 +277,7 @@ def pad_shape(data: Shape | None, *, pad_width: Shape, **_: object) -> Shape | N
     )
 
 
-@op("_contrib_index_array", types="T -> int64", names_single_input=True)
+@op("_contrib_index_array", types="T -> int64", names_single_input=True, names_output=True)
 def index_array(data: Tensor, *, axes: Shape | None = None) -> Tensor:
     """Return for each element its index, or the chosen parts of it.
 

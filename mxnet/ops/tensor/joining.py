@@ -71,6 +71,7 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     precision="widest",
     keeps_finite=True,
     keeps_layout=True,
+    names_output=True,
 )
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join arrays along an axis.
@@ -124,7 +125,13 @@ def _parameters_concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Sh
     return ins, outs
 
 
-@op("_rnn_param_concat", "_npi_rnn_param_concat", count="num_args", shape=_parameters_concatenated)
+@op(
+    "_rnn_param_concat",
+    "_npi_rnn_param_concat",
+    count="num_args",
+    shape=_parameters_concatenated,
+    names_output=True,
+)
 def rnn_param_concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join the parameters of a recurrent layer into one array.
 
@@ -225,6 +232,7 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
     method=True,
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False
@@ -398,7 +406,7 @@ def _windows(
     return stride, dilate, pad, counts
 
 
-@op("im2col")
+@op("im2col", names_output=True, names_single_input=True)
 def im2col(
     data: Tensor, *, kernel: Shape, stride: Shape = (), dilate: Shape = (), pad: Shape = ()
 ) -> Tensor:
@@ -438,7 +446,7 @@ def im2col_shape(
     return data[0], channels, UNKNOWN if UNKNOWN in counts else math.prod(counts)
 
 
-@op("col2im")
+@op("col2im", names_output=True, names_single_input=True)
 def col2im(
     data: Tensor,
     *,

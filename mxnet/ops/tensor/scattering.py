@@ -205,7 +205,7 @@ def _strides(name: str, shape: Shape | None) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
-@op("_ravel_multi_index", "ravel_multi_index")
+@op("_ravel_multi_index", "ravel_multi_index", names_single_input=True)
 def ravel_multi_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
     """Turn columns of coordinates into positions in an array of that shape laid out flat.
 
@@ -234,7 +234,7 @@ def ravel_multi_index_shape(data: Shape | None, *, shape: Shape | None) -> Shape
     return None if data is None else data[1:]
 
 
-@op("_unravel_index", "unravel_index")
+@op("_unravel_index", "unravel_index", names_single_input=True)
 def unravel_index(data: Tensor, *, shape: Shape | None = None) -> Tensor:
     """Turn positions in a flat array into columns of coordinates.
 

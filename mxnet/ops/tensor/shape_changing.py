@@ -301,6 +301,7 @@ def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     method=True,
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> Tensor:
     """Exchange two axes.

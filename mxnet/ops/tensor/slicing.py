@@ -205,7 +205,7 @@ def _crop_window(
 
 
 @may_share
-@op("Crop", count="num_args", gradients_by_input=True)
+@op("Crop", count="num_args", gradients_by_input=True, names_output=True)
 def crop(
     *data: Tensor, offset: Shape = (0, 0), h_w: Shape = (0, 0), center_crop: bool = False
 ) -> Tensor:

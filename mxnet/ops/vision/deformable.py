@@ -89,6 +89,7 @@ def _check(
     "_contrib_DeformableConvolution",
     optional={"bias": lambda a: not a["no_bias"]},
     precision="full",
+    names_output=True,
 )
 def deformable_convolution(
     data: Tensor,

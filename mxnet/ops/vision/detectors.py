@@ -22,6 +22,7 @@ from .boxes import best_first, keep_greedily, match_greedily, no_gradient, pairw
     precision="full",
     names_single_input=True,
     gradients_by_input=True,
+    names_output=True,
 )
 def multi_box_prior(
     data: Tensor,
@@ -212,7 +213,7 @@ def multi_box_target_shape(
     return [(label[0], flat), (label[0], flat), (label[0], count)]
 
 
-@op("_contrib_MultiBoxDetection", "_npx_multibox_detection", precision="full")
+@op("_contrib_MultiBoxDetection", "_npx_multibox_detection", precision="full", names_output=True)
 def multi_box_detection(
     cls_prob: Tensor,
     loc_pred: Tensor,

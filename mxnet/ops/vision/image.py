@@ -51,7 +51,13 @@ def _to_dtype(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.to(dtype)
 
 
-@op("_image_to_tensor", "_npx__image_to_tensor", types="T -> float32", overwritable=True)
+@op(
+    "_image_to_tensor",
+    "_npx__image_to_tensor",
+    types="T -> float32",
+    overwritable=True,
+    names_single_input=True,
+)
 def to_tensor(data: Tensor) -> Tensor:
     """Turn an image of 0..255 into ``(channels, height, width)`` float32 of 0..1.
 
@@ -84,7 +90,7 @@ def to_tensor_shape(data: Shape | None) -> Shape | None:
     return None if data is None else (*data[:-3], data[-1], *data[-3:-1])
 
 
-@op("_image_normalize", "_npx__image_normalize", shape=same)
+@op("_image_normalize", "_npx__image_normalize", shape=same, names_single_input=True)
 def normalize(data: Tensor, *, mean: Floats = (0, 0, 0, 0), std: Floats = (1, 1, 1, 1)) -> Tensor:
     """Subtract each channel's mean and divide by its deviation; channels come first.
 

@@ -160,7 +160,7 @@ def _assemble(
 roi_pooling.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_ROIAlign", precision="widest", without_gradient=("rois",))
+@op("_contrib_ROIAlign", precision="widest", without_gradient=("rois",), names_output=True)
 def roi_align(
     data: Tensor,
     rois: Tensor,
@@ -346,7 +346,7 @@ def corner_pixels(
 rroi_align.infer_outputs(_pooled_shape)
 
 
-@op("_contrib_PSROIPooling", precision="widest", without_gradient=("rois",))
+@op("_contrib_PSROIPooling", precision="widest", without_gradient=("rois",), names_output=True)
 def psroi_pooling(
     data: Tensor,
     rois: Tensor,

@@ -199,6 +199,7 @@ def _upsampling_inputs(attrs: dict) -> list[str]:
     count="num_args",
     input_names=_upsampling_inputs,
     input_init={"weight": '["bilinear", {}]'},
+    names_output=True,
 )
 def up_sampling(
     *data: Tensor,

@@ -53,7 +53,7 @@ def ROIAlign(data: Symbol | None = None, rois: Symbol | None = None, pooled_size
 def RROIAlign(data: Symbol | None = None, rois: Symbol | None = None, pooled_size: int | Sequence[int | None] | None = ..., spatial_scale: float | None = ..., sampling_ratio: int = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Average bilinear samples in rotated regions ``(image, x, y, width, height, degrees)``."""
 
-def SparseEmbedding(data: Symbol | None = None, weight: Symbol | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., sparse_grad: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
+def SparseEmbedding(data: Symbol | None = None, weight: Symbol | None = None, input_dim: int | None = ..., output_dim: int | None = ..., dtype: Any = ..., deterministic: bool = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Symbol:
     """Look up rows as `Embedding` does; the gradient is row_sparse."""
 
 def SyncBatchNorm(data: Symbol | None = None, gamma: Symbol | None = None, beta: Symbol | None = None, moving_mean: Symbol | None = None, moving_var: Symbol | None = None, eps: float = ..., momentum: float = ..., fix_gamma: bool = ..., use_global_stats: bool = ..., output_mean_var: bool = ..., ndev: int = ..., key: str | None = ..., name: str | None = None, attr: dict[str, str] | None = None, **kwargs: Any) -> Any:

@@ -139,3 +139,31 @@ def test_mean_gradients_are_assigned_and_weights_updated():
     assert weight.asnumpy().tolist() == [-0.5, -1]
     assert mean.asnumpy().tolist() == [3, 4]
     assert type(optimizer.aux_opt).__name__ == "_AssignmentOptimizer"
+
+
+@pytest.mark.parametrize("kvstore", [None, "local"])
+def test_the_optimizer_is_the_pair_of_mxnet(kvstore):
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
+    net = mx.sym.LinearRegressionOutput(net, name="lin")
+    data = np.arange(8, dtype="float32").reshape(4, 2)
+    batches = mx.io.NDArrayIter(data, np.arange(4, dtype="float32"), 2, label_name="lin_label")
+    module = SVRGModule(net, label_names=["lin_label"], update_freq=2)
+    module.bind(batches.provide_data, batches.provide_label)
+    module.init_params(mx.init.One())
+    module.init_optimizer(kvstore, "sgd", (("learning_rate", 0.025), ("momentum", 0.9)))
+    pair = module._optimizer
+    kinds = [type(optimizer).__name__ for optimizer in (pair, pair.default_opt, pair.aux_opt)]
+    assert kinds == ["_SVRGOptimizer", "SGD", "_AssignmentOptimizer"]
+    assert (pair.lr, pair.default_opt.lr, pair.rescale_grad) == (0.025, 0.025, 0.5)
+    names = ["fc_weight", "fc_bias", "fc_weight_full", "fc_bias_full"]
+    assert pair.idx2name == dict(enumerate(names))
+    for epoch in range(2):
+        if epoch % module.update_freq == 0:
+            module.update_full_grads(batches)
+        batches.reset()
+        for batch in batches:
+            module.forward_backward(batch)
+            module.update()
+    params, _ = module.get_params()
+    np.testing.assert_allclose(params["fc_weight"].asnumpy(), [[0.7302, 0.5783]], atol=1e-4)
+    np.testing.assert_allclose(params["fc_bias"].asnumpy(), [-0.1518], atol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.ops import registry
+from tests.batches import check_each
 
 NEGATIVE = np.full((50, 40), -1.0, dtype="float32")
 
@@ -178,3 +179,66 @@ def test_hawkes_gradients_are_mxnets() -> None:
     np.testing.assert_allclose(rates.grad.asnumpy(), [[-2.6968, -3.5044]], **near)
     np.testing.assert_allclose(alpha.grad.asnumpy(), [-1.7315, -1.1749], **near)
     np.testing.assert_allclose(beta.grad.asnumpy(), [-0.0795, -0.0089], **near)
+
+
+# Data -1, -2, ... and slopes 1, 2, ...: MXNet's slope of each element and gradient of the slopes.
+PRELU = {
+    ((2, 3, 2), (2, 3)): ([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], [-3, -7, -11, -15, -19, -23]),
+    ((2, 3, 2), (1, 3)): ([1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3], [-18, -26, -34]),
+    ((2, 3, 2), (2, 1)): ([1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2], [-21, -57]),
+    ((2, 3, 2), (1, 1)): ([1] * 12, [-78]),
+    ((2, 3, 2), (3,)): ([1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3], [-18, -26, -34]),
+    ((2, 3, 2), (2,)): ([1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2], [-21, -57]),
+    ((2, 2, 2, 2), (2, 2)): ([1] * 4 + [2] * 4 + [3] * 4 + [4] * 4, [-10, -26, -42, -58]),
+    ((2, 2, 2, 2), (1, 2)): ([1] * 4 + [2] * 4 + [1] * 4 + [2] * 4, [-52, -84]),
+    ((2, 3), (2, 3)): ([1, 2, 3, 4, 5, 6], [-1, -2, -3, -4, -5, -6]),
+    ((2, 3), (2,)): ([1, 1, 1, 2, 2, 2], [-6, -15]),
+    ((3,), (3,)): ([1, 2, 3], [-1, -2, -3]),
+    ((2, 3, 2), (3, 2)): None,
+    ((2, 3, 2), (2, 3, 1)): None,
+    ((2, 3, 2), (2, 3, 2)): None,
+    ((2, 2, 2, 2), (1, 2, 1, 1)): None,
+    ((2, 1, 3), (3,)): None,
+    ((3,), (1, 3)): None,
+}
+
+
+def test_slopes_of_prelu_belong_to_the_first_axes() -> None:
+    def check(case: tuple) -> None:
+        (shape, slopes), expected = case
+        data = -mx.nd.arange(1, 1 + np.prod(shape)).reshape(shape)
+        gamma = mx.nd.arange(1, 1 + np.prod(slopes)).reshape(slopes)
+        data.attach_grad()
+        gamma.attach_grad()
+        with mx.autograd.record():
+            if expected is None:
+                with pytest.raises(mx.MXNetError, match="gamma of prelu"):
+                    mx.nd.LeakyReLU(data, gamma, act_type="prelu")
+                return
+            out = mx.nd.LeakyReLU(data, gamma, act_type="prelu")
+        out.backward()
+        of_data, of_gamma = expected
+        assert (out / data).asnumpy().ravel().tolist() == of_data
+        assert data.grad.asnumpy().ravel().tolist() == of_data
+        assert gamma.grad.shape == slopes
+        assert gamma.grad.asnumpy().ravel().tolist() == of_gamma
+
+    check_each({str(key): (key, value) for key, value in PRELU.items()}, check)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_backward_writes_zeros_for_the_lengths_of_softmax(dtype: str) -> None:
+    data, length = mx.nd.ones((2, 3)), mx.nd.array([2, 1], dtype=dtype)
+    for array in (data, length):
+        array.attach_grad()
+        array.grad[:] = 7
+    with mx.autograd.record():
+        out = mx.nd.softmax(data, length, axis=1, use_length=True)
+    out.backward()
+    assert length.grad.asnumpy().tolist() == [0, 0]
+    symbol = mx.sym.softmax(mx.sym.var("d"), mx.sym.var("l"), axis=1, use_length=True)
+    grads = {"d": mx.nd.zeros((2, 3)), "l": mx.nd.array([7, 7], dtype=dtype)}
+    executor = symbol.bind(mx.cpu(), {"d": data, "l": length}, grads)
+    executor.forward(is_train=True)
+    executor.backward(mx.nd.ones((2, 3)))
+    assert grads["l"].asnumpy().tolist() == [0, 0]

@@ -173,3 +173,17 @@ def test_one_loss_for_each_sequence() -> None:
 def test_more_labels_than_steps_are_refused() -> None:
     with pytest.raises(MXNetError, match="CTCLoss"):
         mx.nd.CTCLoss(mx.nd.array(SCORES[:2]), mx.nd.array([[1, 2, 3], [1, 2, 3]]))
+
+
+@pytest.mark.parametrize("padding", [np.nan, np.inf, 3.0])
+def test_ctc_loss_has_no_gradient_behind_the_end(padding: float) -> None:
+    scores = np.array([[[0.5, -1, 2]], [[1, 0, -1]], [[padding] * 3]], "float32")
+    data = mx.nd.array(scores)
+    data.attach_grad()
+    with mx.autograd.record():
+        loss = mx.nd.CTCLoss(data, mx.nd.array([[1, 0]]), mx.nd.array([2]), use_data_lengths=True)
+    loss.backward()
+    of_mxnet = [[-0.3713, -0.4143, 0.7856], [0.3337, -0.4238, 0.09]]
+    np.testing.assert_allclose(loss.asnumpy(), [2.5448], rtol=1e-4)
+    np.testing.assert_allclose(data.grad.asnumpy()[:2, 0], of_mxnet, atol=1e-4)
+    assert (data.grad.asnumpy()[2] == 0).all()
