@@ -457,11 +457,7 @@ def _parse_sections(indices_or_sections: Any) -> Any:
 
 
 def _as_list(outputs: Any) -> Any:
-    return (
-        outputs
-        if isinstance(outputs, list | tuple) or hasattr(outputs, "list_outputs")
-        else [outputs]
-    )
+    return outputs if isinstance(outputs, list | tuple) else [outputs]
 
 
 def _split_evenly(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any) -> Any:
@@ -526,9 +522,8 @@ def dsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
     if hasattr(ary, "dtype") and ary.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     indices, sections = _parse_sections(indices_or_sections)
-    return _as_list(
-        F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
-    )
+    parts = F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
+    return _as_list(parts) if hasattr(ary, "dtype") else parts  # MXNet's single symbol is bare
 
 
 def _slice_attributes(obj: Any) -> Any:
