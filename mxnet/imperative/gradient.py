@@ -471,7 +471,7 @@ def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
 
 def casts_to_integer(op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
     """Return whether a call turns a member of the graph into integers, gradients included."""
-    if not op.facts.straight_through or attrs["dtype"].is_floating_point:
+    if not op.facts.makes_integers(attrs):
         return False
     first = tensors[0]
     return first is not None and first.requires_grad
