@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 from mxnet import autograd, nd
@@ -470,3 +471,23 @@ def test_gradients_of_indices_are_zeros(hybridize):
     with autograd.record():
         y = net(x, index)
     assert [g.asnumpy().tolist() for g in autograd.grad(y, [index, x])] == [[0], [0, 1]]
+
+
+def test_function_gets_gradients_in_compact_memory():
+    seen = []
+
+    class Twice(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            seen.append(torch.utils.dlpack.from_dlpack(dy.to_dlpack_for_read()))
+            return dy * 2
+
+    x = nd.ones((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        y = Twice()(x).sum()
+    y.backward()
+    assert seen[0].stride() == (3, 1) and seen[0].tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert x.grad.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]

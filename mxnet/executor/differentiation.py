@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .. import dtypes
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph, topological
 from ..graph.node import Entry, Node
@@ -78,7 +79,7 @@ def list_out_grads(out_grads: Any, graph: Graph) -> list[NDArray | None]:
 def _array(value: Any) -> NDArray:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"backward: out_grads must be NDArrays, not {type(value)}.")
-    return wrap_plain(NDArray, torch.as_tensor(value))
+    return wrap_plain(NDArray, dtypes.from_numpy(value))
 
 
 def head_gradients(

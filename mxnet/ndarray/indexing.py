@@ -168,7 +168,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     if isinstance(value, Handle):
         value = plain(value)
     elif not isinstance(value, int | float | bool):
-        value = torch.as_tensor(_host_values(value, tensor.dtype), device=tensor.device)
+        value = dtypes.from_numpy(_host_values(value, tensor.dtype))
     elif not tensor.dtype.is_floating_point:
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
@@ -335,7 +335,7 @@ def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tens
     if isinstance(item, Handle):
         index = plain(item)
     elif isinstance(item, list | tuple | np.ndarray | range | bool | Tensor):
-        index = torch.as_tensor(np.asarray(item)) if not isinstance(item, Tensor) else item
+        index = dtypes.from_numpy(np.asarray(item)) if not isinstance(item, Tensor) else item
     else:
         raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}.")
     index = index.to(device=device, dtype=torch.int64)  # a mask counts as numbers 0 and 1
