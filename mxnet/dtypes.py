@@ -112,6 +112,17 @@ def from_numpy(values: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(values)
 
 
+def to_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the content as a vector of bytes, which shares memory that is contiguous already.
+
+    >>> to_bytes(torch.tensor([1, 256], dtype=torch.int16)).tolist()
+    [1, 0, 0, 1]
+    """
+    compact = tensor.detach().cpu().contiguous()
+    # Of at most one element any stride is contiguous, but bytes need the stride 1.
+    return compact.as_strided((compact.numel(),), (1,)).view(torch.uint8)
+
+
 def to_name(dtype: Any) -> str:
     """Return MXNet's name of a data type given in any spelling.
 

@@ -274,3 +274,26 @@ def test_dlpack_exports_compact_memory():
             assert tensor.tolist() == array.asnumpy().tolist()
 
     check_each(arrays, check)
+
+
+def test_views_of_one_element_and_empty_sparse_arrays_are_saved_and_pickled(tmp_path):
+    csr, rows = nd.sparse.csr_matrix, nd.sparse.row_sparse_array
+    arrays = {
+        "element": nd.arange(6).reshape((1, 6))[:, 3],
+        "float16": nd.arange(6, dtype="float16").reshape((1, 6))[:, 4],
+        "slice": nd.arange(6).reshape((1, 6))[:, 2:3],
+        "csr": nd.sparse.zeros("csr", (2, 3)),
+        "csr of lists": csr(([], [], [0, 0, 0]), shape=(2, 3)),
+        "csr of NumPy": csr((np.array([]), np.array([]), np.array([0, 0, 0])), shape=(2, 3)),
+        "csr of a matrix": csr(np.zeros((2, 3))),
+        "copy": csr(([], [], [0, 0, 0]), shape=(2, 3)).copy(),
+        "row_sparse": rows((np.zeros((0, 3)), []), shape=(2, 3)),
+    }
+
+    def check(array):
+        nd.save(str(tmp_path / "x"), [array])
+        for twin in (nd.load(str(tmp_path / "x"))[0], pickle.loads(pickle.dumps(array))):
+            assert (twin.shape, twin.stype, twin.dtype) == (array.shape, array.stype, array.dtype)
+            assert twin.asnumpy().tolist() == array.asnumpy().tolist()
+
+    check_each(arrays, check)
