@@ -521,6 +521,16 @@ class NDArray(NDArrayMethods):
             return _broadcast_to(lifted, shape)
         return _broadcast_to(self, shape)
 
+    def broadcast_like(self, other: Any) -> NDArray:
+        """Return a copy stretched to the shape of another array, which may have more axes.
+
+        Parameters
+        ----------
+        other
+            The array whose shape the result has.
+        """
+        return self.broadcast_to(other.shape)
+
     def split_v2(
         self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False
     ) -> NDArray | list[NDArray]:

@@ -342,3 +342,13 @@ def test_writing() -> None:
     """What a statement leaves behind, in the array itself or through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
+
+
+def test_the_method_broadcast_like_takes_arrays_with_more_axes():
+    y = nd.ones((2, 3))
+    assert_array_equal(gradient(lambda x: x.broadcast_like(y) * y), [2, 2, 2])
+    x = nd.array([1, 2, 3])
+    assert_array_equal(x.broadcast_like(other=y).asnumpy(), [[1, 2, 3], [1, 2, 3]])
+    assert_array_equal(x.broadcast_like(np.ones((2, 3))).asnumpy(), [[1, 2, 3], [1, 2, 3]])
+    with pytest.raises(mx.MXNetError, match="number of axes must be equal"):
+        nd.broadcast_like(x, y)
