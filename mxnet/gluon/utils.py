@@ -138,6 +138,8 @@ def clip_global_norm(
         warnings.warn(
             "nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2
         )
+    if isinstance(max_norm, NDArray):
+        max_norm = max_norm.item()
     scale = (max_norm / (total + 1e-8)).clamp(max=1.0)
     if not check_isfinite or not float(scale) >= 1.0:
         for tensor in tensors:
