@@ -149,6 +149,11 @@ class NDArray(NDArrayMethods):
         return dtypes.to_numpy(self._dtype)
 
     @property
+    def __numpy_dtype__(self) -> np.dtype:
+        """What ``np.dtype(x)`` is; since NumPy 2.4 `dtype`, a scalar type, does not say it."""
+        return np.dtype(self.dtype)
+
+    @property
     def stype(self) -> str:
         """The storage type: 'default' for dense arrays."""
         return "default"

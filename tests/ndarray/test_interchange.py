@@ -297,3 +297,19 @@ def test_views_of_one_element_and_empty_sparse_arrays_are_saved_and_pickled(tmp_
             assert twin.asnumpy().tolist() == array.asnumpy().tolist()
 
     check_each(arrays, check)
+
+
+def test_numpy_takes_arrays_as_types():
+    arrays = {
+        "float32": nd.ones((2, 3)),
+        "int8": nd.ones((2,), dtype="int8"),
+        "float64": mx.np.ones((2, 3), dtype="float64"),
+        "float16": nd.sparse.zeros("csr", (2, 3), dtype="float16"),
+    }
+
+    def check(item):
+        name, array = item
+        assert np.dtype(array) == name and np.zeros(2, dtype=array).dtype == name
+
+    check_each({name: (name, array) for name, array in arrays.items()}, check)
+    assert arrays["float32"].size * np.dtype(arrays["float32"]).itemsize == 24
