@@ -537,6 +537,8 @@ def delete(F: NumpyNamespace, arr: Any, obj: Any, axis: Any = None) -> Any:
     array([1., 3.])
     """
     if isinstance(obj, slice):
+        if obj == slice(None):
+            obj = slice(None, None, 1)  # without attributes the operator wants an array of indices
         return F._npi_delete(arr, **_slice_attributes(obj), axis=axis)
     if isinstance(obj, Integral):
         return F._npi_delete(arr, int_ind=int(obj), axis=axis)

@@ -76,7 +76,9 @@ def delete(
     elif obj.dtype is torch.bool:
         kept = ~obj.reshape(-1)
     else:
-        kept[_check_indices("_npi_delete", obj, size)] = False
+        positions = obj.detach().reshape(-1).long()
+        positions = positions[(positions >= -size) & (positions < size)]  # MXNet ignores others
+        kept[positions] = False
     return arr.index_select(axis, kept.nonzero().squeeze(1))
 
 

@@ -64,3 +64,24 @@ def test_inserted_values_and_indices_of_other_shapes_are_errors() -> None:
             mx.np.insert(array, index, mx.np.ones(shape), axis=1)
     with pytest.raises(ShapeError, match="at most one axis"):
         mx.np.insert(array, mx.np.array([[1]], dtype="int64"), mx.np.ones(2), axis=0)
+
+
+@use_np
+def test_deleting_everything_and_indices_beyond_the_end() -> None:
+    array = mx.np.arange(6).reshape(3, 2)
+    for axis, shape in ((0, (0, 2)), (1, (3, 0)), (None, (0,))):
+        assert mx.np.delete(array, slice(None), axis).shape == shape
+    for dtype in ("int32", "int64"):
+        indices = mx.np.array([1, 7, -9], dtype=dtype)
+        assert mx.np.delete(mx.np.arange(3), indices).tolist() == [0, 2]
+        assert mx.np.delete(array, indices, 0).tolist() == [[0, 1], [4, 5]]
+
+
+@use_np
+def test_masks_of_scalars() -> None:
+    assign = mx.nd._internal._npi_boolean_mask_assign_tensor
+    for value in (mx.np.array(5.0), mx.np.array([5.0])):
+        for chosen, expected in ((True, 5), (False, 3)):
+            array = mx.np.array(3.0)
+            assign(array, mx.np.array(chosen), value, start_axis=0, out=array)
+            assert array.shape == () and array.item() == expected

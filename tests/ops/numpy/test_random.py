@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.util import np_shape
+from mxnet.util import np_shape, use_np
 
 draw = mx.nd._internal
 EULER = 0.5772156649
@@ -116,3 +116,11 @@ def test_multinomial_counts_sum_to_n() -> None:
 def test_a_negative_scale_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="scale"):
         getattr(draw, f"_npi_{name}")(loc=0.0, scale=-1.0, size=(2,))
+
+
+@use_np
+def test_counts_of_no_outcomes_are_empty() -> None:
+    multinomial = mx.np.random.multinomial
+    assert multinomial(10, []).shape == multinomial(10, mx.np.array([])).shape == (0,)
+    assert multinomial(10, [], size=3).shape == (3, 0)
+    assert multinomial(10, [1.0]).tolist() == [10]
