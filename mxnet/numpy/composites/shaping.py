@@ -211,15 +211,12 @@ def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
     >>> mx.np.resize(mx.np.array([1, 2]), (3,))
     array([1., 2., 1.])
     """
-    if not hasattr(a, "size"):
-        raise NotImplementedError("resize of a symbol is not supported: its size is unknown.")
     shape = (int(new_shape),) if isinstance(new_shape, Integral) else tuple(new_shape)
-    size = math.prod(shape)
-    if not a.size:
+    if hasattr(a, "dtype") and not a.size:
         return F._npi_full(shape=shape, value=0.0, dtype=a.dtype)
+    positions = F._npi_arange(start=0, stop=math.prod(shape), dtype="int64")
     flat = F._np_reshape(a, newshape=-1)
-    repeated = F._npi_tile(flat, reps=(-(-size // a.size) or 1,))
-    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(size,)), newshape=shape)
+    return F._np_reshape(F._npi_take(flat, positions, axis=0, mode="wrap"), newshape=shape)
 
 
 def copy(F: NumpyNamespace, a: Any, out: Any = None) -> Any:

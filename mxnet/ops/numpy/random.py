@@ -122,8 +122,7 @@ DISTRIBUTIONS = (
         ("shape", "scale"),
         _gamma,
         _ABOUT["gamma"],
-        nonnegative=("scale",),
-        positive=("shape",),
+        positive=("shape", "scale"),
         has_dtype=True,
     ),
     Distribution("gumbel", _LOC, _gumbel, _ABOUT["gumbel"], nonnegative=("scale",), total=2),
@@ -143,7 +142,7 @@ def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: boo
     common: Shape = ()
     for shape in shapes:
         common = broadcast_two(common, tuple(shape))
-    if size is None:
+    if not size:
         return common
     if repeats:
         return (*size, *common)
