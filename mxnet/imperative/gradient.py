@@ -235,11 +235,13 @@ def _head_gradient(head: Tensor, gradient: Any) -> Tensor:
     if gradient is None:
         return torch.ones_like(head, requires_grad=False)
     grad = plain(gradient)
-    if grad.shape != head.shape:
+    if grad.numel() != head.numel():
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
-            f"{tuple(head.shape)}; they must be equal."
+            f"{tuple(head.shape)}; they must have equally many elements."
         )
+    if grad.shape != head.shape:
+        grad = grad.reshape(head.shape)
     return grad if grad.dtype is head.dtype else grad.to(head.dtype)
 
 
