@@ -228,8 +228,9 @@ def download(
         raise InvalidValue(f"Number of retries should be at least 0, currently it's {retries}")
     if not verify_ssl:
         warnings.warn(
-            f"The server of {addresses[0]} is not asked to prove who it is (verify_ssl=False); "
-            "give sha1_hash to be sure of the content.",
+            "Unverified HTTPS request is being made (verify_ssl=False): the server of "
+            f"{addresses[0]} is not asked to prove who it is. Give sha1_hash to be sure of the "
+            "content.",
             stacklevel=2,
         )
     there = target.exists() and not overwrite

@@ -162,3 +162,10 @@ def test_handles_come_off_and_travel():
 def test_long_lists_of_names_are_shortened():
     assert utils._brief_print_list("abcdefghij") == "'a', 'b', 'c', ..., 'g', 'h', 'i', 'j'"
     assert utils._brief_print_list("ab") == "'a', 'b'"
+
+
+def test_downloads_without_verification_warn(tmp_path):
+    target = tmp_path / "there"
+    target.write_bytes(b"")
+    with pytest.warns(UserWarning, match=r"^Unverified HTTPS request is being made \(verify_ssl=F"):
+        utils.download("https://localhost/there", path=str(target), verify_ssl=False)
