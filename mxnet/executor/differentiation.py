@@ -97,15 +97,17 @@ def head_gradients(
     for number, (entry, head, grad) in enumerate(zip(graph.heads, heads, out_grads, strict=True)):
         if head is None or not head.requires_grad:
             continue
-        if grad is not None:
+        if grad is not None and grad.shape == tuple(head.shape):
             value = _fit(dense_of(grad), head)
-        elif reaches_variable(entry.node, variables):
+        elif not reaches_variable(entry.node, variables):
+            value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
+        elif grad is not None:
+            value = _fit(dense_of(grad), head)
+        else:
             raise MXNetError(
                 f"backward: no out_grad was given for output {number}, "
                 f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"
             )
-        else:
-            value = torch.ones_like(head)
         starts[entry.node, entry.index] = number, value
     return dict(starts.values())
 
