@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .base import classproperty, string_types  # noqa: F401 (MXNet shows it here)
+from .base import AssignableClass, classproperty, string_types  # noqa: F401 (MXNet shows it here)
 
 __all__ = ["AttrScope"]
 
 
-class AttrScope:
+class AttrScope(metaclass=AssignableClass):
     """Attach attributes to all symbols made in this scope; inner scopes add to outer ones.
 
     >>> with AttrScope(ctx_group="dev1"):
@@ -41,6 +41,10 @@ class AttrScope:
     def current(cls) -> AttrScope:
         """The scope in force in this thread."""
         return AttrScope._current.value
+
+    @current.setter
+    def current(cls, scope: AttrScope) -> None:
+        AttrScope._current.value = scope
 
     def __enter__(self) -> AttrScope:
         outer = AttrScope._current.value

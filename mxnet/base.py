@@ -112,13 +112,36 @@ def _as_list(obj: Any) -> list:
 
 
 class classproperty:
-    """A read-only property of the class itself."""
+    """A property of the class itself; that of an `AssignableClass` may have a setter."""
 
     def __init__(self, func: Callable[[Any], Any]) -> None:
         self.func = func
+        self.assign: Callable[[Any, Any], None] | None = None
 
     def __get__(self, instance: Any, owner: type) -> Any:
         return self.func(owner)
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        if self.assign is None:
+            raise AttributeError(f"{self.func.__name__} of {type(instance).__name__} is read-only.")
+        self.assign(type(instance), value)
+
+    def setter(self, function: Callable[[Any, Any], None]) -> classproperty:
+        """Return the property with a function that assigns to it."""
+        self.assign = function
+        return self
+
+
+class AssignableClass(type):
+    """The metaclass of classes with a `classproperty` to assign to: ``Scope.current = scope``."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        for base in cls.__mro__:
+            attribute = base.__dict__.get(name)
+            if isinstance(attribute, classproperty) and attribute.assign is not None:
+                attribute.assign(cls, value)
+                return
+        super().__setattr__(name, value)
 
 
 def with_metaclass(meta: type, *bases: type) -> type:

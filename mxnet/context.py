@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from .base import MXNetError, classproperty
+from .base import AssignableClass, MXNetError, classproperty
 from .memory import return_freed_memory
 
 __all__ = [
@@ -41,7 +41,7 @@ class _Scopes(threading.local):
 _scopes = _Scopes()
 
 
-class Context:
+class Context(metaclass=AssignableClass):
     """A device on which arrays live and operators run.
 
     Parameters
@@ -79,6 +79,10 @@ class Context:
     def default_ctx(cls) -> Context:
         """The context in force for new arrays."""
         return current_context()
+
+    @default_ctx.setter
+    def default_ctx(cls, ctx: Context) -> None:
+        _scopes.value = ctx
 
     def __hash__(self) -> int:
         return hash((self.device_typeid, self.device_id))

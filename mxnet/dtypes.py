@@ -96,12 +96,31 @@ def is_bfloat16(dtype: np.dtype) -> bool:
 def from_numpy(values: np.ndarray) -> torch.Tensor:
     """Return a tensor over the memory of a NumPy array, which may be of a type for bfloat16.
 
+    Where elements stand in the opposite order, which torch has no strides for, they are copied.
+
     >>> from_numpy(np.array([0x3F80], np.uint16).view(bfloat16))
     tensor([1.], dtype=torch.bfloat16)
     """
+    if min(values.strides, default=0) < 0:
+        if values.flags.c_contiguous:  # only axes of at most one element are flipped
+            strides = tuple(abs(stride) for stride in values.strides)
+            values = np.lib.stride_tricks.as_strided(values, strides=strides)
+        else:
+            values = values.copy()
     if is_bfloat16(values.dtype):
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(values)
+
+
+def to_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the content as a vector of bytes, which shares memory that is contiguous already.
+
+    >>> to_bytes(torch.tensor([1, 256], dtype=torch.int16)).tolist()
+    [1, 0, 0, 1]
+    """
+    compact = tensor.detach().cpu().contiguous()
+    # Of at most one element any stride is contiguous, but bytes need the stride 1.
+    return compact.as_strided((compact.numel(),), (1,)).view(torch.uint8)
 
 
 def to_name(dtype: Any) -> str:

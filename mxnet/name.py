@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .base import classproperty
+from .base import AssignableClass, classproperty
 
 __all__ = ["NameManager", "Prefix"]
 
 
-class NameManager:
+class NameManager(metaclass=AssignableClass):
     """Gives names to symbols and blocks that have none: ``hint0``, ``hint1``, ...
 
     Used as a scope, it starts its own counters.
@@ -38,6 +38,10 @@ class NameManager:
     def current(cls) -> NameManager:
         """The manager in force in this thread."""
         return NameManager._current.value
+
+    @current.setter
+    def current(cls, manager: NameManager) -> None:
+        NameManager._current.value = manager
 
     def __enter__(self) -> NameManager:
         self._outer.append(NameManager._current.value)

@@ -46,7 +46,7 @@ class _NumpyArrayScope:
 
     def __enter__(self) -> _NumpyArrayScope:
         current = _NumpyArrayScope._current
-        self._old_scope = current.value or _NumpyArrayScope(False)
+        self._old_scope = getattr(current, "value", None) or _NumpyArrayScope(False)
         current.value = self
         return self
 
@@ -63,7 +63,7 @@ def is_np_array() -> bool:
     >>> is_np_array()
     False
     """
-    scope = _NumpyArrayScope._current.value
+    scope = getattr(_NumpyArrayScope._current, "value", None)  # programs may replace it
     return scope is not None and scope._is_np_array
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 from mxnet import autograd, nd
@@ -470,3 +472,56 @@ def test_gradients_of_indices_are_zeros(hybridize):
     with autograd.record():
         y = net(x, index)
     assert [g.asnumpy().tolist() for g in autograd.grad(y, [index, x])] == [[0], [0, 1]]
+
+
+def test_function_gets_gradients_in_compact_memory():
+    seen = []
+
+    class Twice(autograd.Function):
+        def forward(self, x):
+            return x * 2
+
+        def backward(self, dy):
+            seen.append(torch.utils.dlpack.from_dlpack(dy.to_dlpack_for_read()))
+            return dy * 2
+
+    x = nd.ones((2, 3))
+    x.attach_grad()
+    with autograd.record():
+        y = Twice()(x).sum()
+    y.backward()
+    assert seen[0].stride() == (3, 1) and seen[0].tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert x.grad.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_head_gradients_may_have_another_shape_with_as_many_elements():
+    for shape in ((6,), (3, 2), (1, 6), (2, 3)):
+        head = nd.arange(6).reshape(shape)
+        x = leaf(np.zeros((2, 3)))
+        with autograd.record():
+            y = x * 2
+        y.backward(head, retain_graph=True)
+        (gradient,) = autograd.grad([y], [x], head_grads=[head])
+        for result in (x.grad, gradient):
+            assert result.asnumpy().tolist() == [[0, 2, 4], [6, 8, 10]]
+    x = leaf([1.0, 2.0])
+    with autograd.record():
+        y = x.sum()
+    y.backward(nd.ones((1, 1)))
+    assert x.grad.asnumpy().tolist() == [1, 1]
+
+
+def test_gradients_at_special_points():
+    inf, nan = math.inf, math.nan
+    expected = {
+        "gamma": ([0.0, -0.0, -1, -2, nan, inf, -inf], [inf, -inf, nan, nan, nan, inf, nan]),
+        "gammaln": ([0.0, -0.0, -1, -2, nan, inf, -inf], [inf, inf, inf, inf, nan, inf, inf]),
+        "clip": ([nan, inf, -inf, 0.0, 1.0, -1.0], [1, 0, 0, 1, 1, 1]),
+    }
+    for name, (points, gradients) in expected.items():
+        x = leaf(points)
+        with autograd.record():
+            y = nd.clip(x, -1, 1) if name == "clip" else getattr(nd, name)(x)
+        y.backward()
+        np.testing.assert_array_equal(x.grad.asnumpy(), gradients, err_msg=name)
+    assert nd.gamma(nd.array([0.0, -0.0])).asnumpy().tolist() == [inf, -inf]

@@ -7,6 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +187,77 @@ def test_arrays_that_kernels_may_write_are_exposed():
     version = array._data._version
     rtc.pack_arguments("f", [array], [True], ["float"])
     assert mx.memory.is_exposed(array._data) and array._data._version > version
+
+
+def in_thread(function):
+    """Return what a function returns in a thread of its own."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_contexts_can_be_assigned_in_one_thread():
+    try:
+        mx.Context.default_ctx = mx.cpu(2)
+        assert mx.current_context() == nd.ones((1,)).context == mx.cpu(2)
+        assert in_thread(mx.current_context) == mx.cpu(0)
+        with mx.cpu(1):
+            assert mx.Context.default_ctx == mx.cpu(1)
+            mx.Context.default_ctx = mx.cpu(3)
+            assert mx.current_context() == mx.cpu(3)
+        assert mx.current_context() == mx.cpu(2)
+        mx.test_utils.set_default_context(mx.cpu(4))
+        assert mx.Context.default_ctx == mx.cpu(4)
+        mx.cpu().default_ctx = mx.cpu(5)
+        assert mx.current_context() == mx.cpu(5)
+    finally:
+        mx.Context.default_ctx = mx.cpu(0)
+    assert mx.current_context() == mx.cpu(0)
+
+
+def test_attributes_can_be_assigned_in_one_thread():
+    AttrScope, outer = mx.AttrScope, mx.AttrScope.current
+    attributes = lambda: mx.sym.var("v").list_attr()  # noqa: E731
+    try:
+        AttrScope.current = AttrScope(a="1")
+        assert attributes() == {"a": "1"} and in_thread(attributes) == {}
+        with AttrScope(b="2"):
+            assert attributes() == AttrScope.current.get({}) == {"a": "1", "b": "2"}
+        assert attributes() == {"a": "1"}
+    finally:
+        AttrScope.current = outer
+    assert attributes() == {}
+
+
+def test_names_can_be_assigned_in_one_thread():
+    NameManager, Prefix, outer = mx.name.NameManager, mx.name.Prefix, mx.name.NameManager.current
+    name = lambda: mx.sym.relu(mx.sym.var("v")).name  # noqa: E731
+    try:
+        NameManager.current = Prefix("p_")
+        assert name() == "p_relu0" and in_thread(name) == "relu0"
+        with Prefix("q_"):
+            assert name() == "q_relu0" and isinstance(NameManager.current, Prefix)
+            NameManager.current = Prefix("r_")
+            assert name() == "r_relu0"
+        assert name() == "p_relu1"
+    finally:
+        NameManager.current = outer
+
+
+def test_a_replaced_numpy_scope_does_not_break_later_ones():
+    scope = mx.util._NumpyArrayScope
+    before = scope._current
+    try:
+        scope._current = scope(True)
+        assert not mx.util.is_np_array()
+        with mx.util.np_array(True):
+            assert mx.util.is_np_array()
+        assert not mx.util.is_np_array()
+        mx.npx.set_np()
+        assert mx.util.is_np_array()
+        mx.npx.reset_np()
+        assert not mx.util.is_np_array()
+    finally:
+        scope._current = before

@@ -73,8 +73,8 @@ def integer_leaf(tensor: Tensor) -> NDArray:
 
 
 def _cast_dtype(node: Node) -> torch.dtype | None:
-    """Return what a node casts to, if it is a cast."""
-    if node.op is None or not node.op.facts.straight_through:
+    """Return what a node casts to, if it casts."""
+    if node.op is None or not node.op.facts.casts:
         return None
     return node.typed["dtype"]
 

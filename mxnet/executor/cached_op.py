@@ -229,7 +229,7 @@ class CachedOp:
             device,
             inputs,
             kernels=self._kernels,
-            wrap=integer_kernels(graph, [graph.variables[i] for i in integers])
+            wrap=integer_kernels(graph, [graph.variables[i] for i in integers], from_heads=True)
             if differentiable
             else None,
             optimized=demands != "watched",

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .. import dtypes
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph, topological
 from ..graph.node import Entry, Node
@@ -78,7 +79,7 @@ def list_out_grads(out_grads: Any, graph: Graph) -> list[NDArray | None]:
 def _array(value: Any) -> NDArray:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"backward: out_grads must be NDArrays, not {type(value)}.")
-    return wrap_plain(NDArray, torch.as_tensor(value))
+    return wrap_plain(NDArray, dtypes.from_numpy(value))
 
 
 def head_gradients(
@@ -96,15 +97,17 @@ def head_gradients(
     for number, (entry, head, grad) in enumerate(zip(graph.heads, heads, out_grads, strict=True)):
         if head is None or not head.requires_grad:
             continue
-        if grad is not None:
+        if grad is not None and grad.shape == tuple(head.shape):
             value = _fit(dense_of(grad), head)
-        elif reaches_variable(entry.node, variables):
+        elif not reaches_variable(entry.node, variables):
+            value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
+        elif grad is not None:
+            value = _fit(dense_of(grad), head)
+        else:
             raise MXNetError(
                 f"backward: no out_grad was given for output {number}, "
                 f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"
             )
-        else:
-            value = torch.ones_like(head)
         starts[entry.node, entry.index] = number, value
     return dict(starts.values())
 

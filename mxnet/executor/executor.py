@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import env
+from .. import dtypes, env
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
@@ -487,5 +487,5 @@ def _as_array(value: Any) -> NDArray:
     return (
         value
         if isinstance(value, NDArray)
-        else wrap_plain(NDArray, torch.as_tensor(np.asarray(value)))
+        else wrap_plain(NDArray, dtypes.from_numpy(np.asarray(value)))
     )

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 import torch
 from torch import Tensor
 
-from ..dtypes import BY_CODE, BY_TORCH, DTypeRow
+from ..dtypes import BY_CODE, BY_TORCH, DTypeRow, to_bytes
 from ..error import DTypeError, FormatError, reporting_memory
 from .atomic import replacing
 from .checksums import MAGIC as TRAILER_MAGIC
@@ -184,8 +184,7 @@ def _device_and_type(tensor: Tensor) -> bytes:
 
 def _bytes_of(tensor: Tensor) -> memoryview:
     """Return the content as bytes that share the tensor's memory where it is plain already."""
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().data
+    return to_bytes(tensor).numpy().data
 
 
 LIST_MAGIC = 0x112

@@ -313,7 +313,8 @@ class Trainer:
                 "lives on the servers of the distributed store: the factor of gradients there will "
                 "not change. Use a synchronous store."
             )
-        self._optimizer.rescale_grad = scale
+        # A batch size may be an array of one element, as a count of tokens is.
+        self._optimizer.rescale_grad = scale.item() if isinstance(scale, NDArray) else scale
 
     def _is_async(self) -> bool:
         return self._kvstore is not None and "async" in self._kvstore.type

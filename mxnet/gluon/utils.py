@@ -138,6 +138,8 @@ def clip_global_norm(
         warnings.warn(
             "nan or inf is detected. Clipping results will be undefined.", UserWarning, stacklevel=2
         )
+    if isinstance(max_norm, NDArray):
+        max_norm = max_norm.item()
     scale = (max_norm / (total + 1e-8)).clamp(max=1.0)
     if not check_isfinite or not float(scale) >= 1.0:
         for tensor in tensors:
@@ -226,8 +228,9 @@ def download(
         raise InvalidValue(f"Number of retries should be at least 0, currently it's {retries}")
     if not verify_ssl:
         warnings.warn(
-            f"The server of {addresses[0]} is not asked to prove who it is (verify_ssl=False); "
-            "give sha1_hash to be sure of the content.",
+            "Unverified HTTPS request is being made (verify_ssl=False): the server of "
+            f"{addresses[0]} is not asked to prove who it is. Give sha1_hash to be sure of the "
+            "content.",
             stacklevel=2,
         )
     there = target.exists() and not overwrite

@@ -11,9 +11,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ..base import is_np_shape
 from ..error import FormatError, MXNetError, did_you_mean
 from ..ops import registry
 from ..ops.declare import Op
+from ..ops.shapes import UNKNOWN
 from ..ops.tensor.reduce import argmax, argmin
 from .graph import Graph, topological
 from .node import HIDDEN_KEYS, Entry, Node, input_init, is_extra, signature_of, stored_key
@@ -135,7 +137,11 @@ def loads(text: str) -> list[Entry]:
         raise FormatError("The symbol JSON is nested too deeply.") from None
     except ValueError as error:
         raise FormatError(f"The text is not JSON: {error}") from None
-    return _Reader(_version(data)).graph(data, 0)
+    version = _version(data)
+    attrs = data.get("attrs")
+    # Without that mark 0 and () mean what is unknown, which NumPy's shapes write as -1 and None.
+    is_classic = is_np_shape() and not (isinstance(attrs, dict) and "is_np_shape" in attrs)
+    return _Reader(version, is_classic).graph(data, 0)
 
 
 def _refuse_constant(word: str) -> None:
@@ -170,8 +176,8 @@ def _check_type(value: Any, kind: type, where: str) -> Any:
 class _Reader:
     """Makes nodes from one file, counting them over all subgraphs."""
 
-    def __init__(self, version: int) -> None:
-        self.version = version
+    def __init__(self, version: int, converts_shapes: bool = False) -> None:
+        self.version, self.converts_shapes = version, converts_shapes
         self.count = 0
 
     def graph(self, data: dict, depth: int) -> list[Entry]:
@@ -215,7 +221,11 @@ class _Reader:
             raise FormatError(f"{name[:80]!r} is a variable, yet it has inputs.")
         variable = Node(None, name, extra=_store_attributes(attributes))
         if "__shape__" in variable.extra:
-            variable_shape(variable)
+            shape = variable_shape(variable)
+            if self.converts_shapes and not shape:
+                del variable.extra["__shape__"]
+            elif self.converts_shapes and shape and 0 in shape:
+                variable.extra["__shape__"] = str(tuple(n or UNKNOWN for n in shape))
         if "__dtype__" in variable.extra:
             variable_type(variable)
         return variable

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from ..error import MXNetError, ShapeError
+from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import image_codec
 from ..formats.files import existing_file
 from ..formats.image_codec import opencv
@@ -127,8 +127,9 @@ TAKEN_NEAREST = (*RESIZABLE, "int8", "int32")  # class numbers of a mask, say
 def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None = None) -> NDArray:
     """Resize an image to width ``w`` and height ``h``.
 
-    ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos; 9 picks by
-    the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at random.
+    ``interp`` is OpenCV's method: 0 nearest, 1 bilinear, 2 bicubic, 3 area, 4 Lanczos, 5 exact
+    bilinear; 9 picks by the sizes (bicubic to enlarge, area to shrink, else bilinear), 10 at
+    random.
 
     Parameters
     ----------
@@ -197,8 +198,8 @@ def _get_interp_method(interp: int, sizes: tuple[int, ...] = ()) -> int:
         return 3 if height < old_height and width < old_width else 1
     if interp == 10:
         return chance.whole(0, 4)
-    if interp not in (0, 1, 2, 3, 4):
-        raise ValueError(f"Unknown interp method {interp}: it is 0 to 4, 9 or 10")
+    if interp not in (0, 1, 2, 3, 4, 5):
+        raise InvalidValue(f"Unknown interp method {interp}: it is 0 to 5, 9 or 10")
     return interp
 
 

@@ -453,7 +453,7 @@ def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
 
 def _bind(op: Op, attrs: dict[str, Any]) -> Callable:
     """Return a function of tensors with the attributes filled in."""
-    if op.facts.straight_through and not attrs["dtype"].is_floating_point:
+    if op.facts.makes_integers(attrs):
         return _refusing_members(op.kernel, attrs)
     kernel, parameter = op.kernel, op.context_parameter
     if parameter is not None:

@@ -235,11 +235,13 @@ def _head_gradient(head: Tensor, gradient: Any) -> Tensor:
     if gradient is None:
         return torch.ones_like(head, requires_grad=False)
     grad = plain(gradient)
-    if grad.shape != head.shape:
+    if grad.numel() != head.numel():
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
-            f"{tuple(head.shape)}; they must be equal."
+            f"{tuple(head.shape)}; they must have equally many elements."
         )
+    if grad.shape != head.shape:
+        grad = grad.reshape(head.shape)
     return grad if grad.dtype is head.dtype else grad.to(head.dtype)
 
 
@@ -471,7 +473,7 @@ def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
 
 def casts_to_integer(op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
     """Return whether a call turns a member of the graph into integers, gradients included."""
-    if not op.facts.straight_through or attrs["dtype"].is_floating_point:
+    if not op.facts.makes_integers(attrs):
         return False
     first = tensors[0]
     return first is not None and first.requires_grad

@@ -367,10 +367,10 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
     array([0, 1, 2])
     """
     if not zero_copy:
-        return wrap_plain(array_cls, torch.from_numpy(np.ascontiguousarray(ndarray).copy()))
+        return wrap_plain(array_cls, dtypes.from_numpy(np.ascontiguousarray(ndarray).copy()))
     if not ndarray.flags["C_CONTIGUOUS"]:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    output = wrap_foreign(array_cls, torch.from_numpy(ndarray))
+    output = wrap_foreign(array_cls, dtypes.from_numpy(ndarray))
     ndarray.flags["WRITEABLE"] = False
     return output
 

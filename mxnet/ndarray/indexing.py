@@ -49,17 +49,35 @@ def is_basic(key: Any) -> bool:
     return len(key) > 0
 
 
-def selects_all(shape: Sequence[int], key: Any) -> bool:
-    """Return whether a key names a whole array, in its order.
+def selected_shape(shape: Sequence[int], key: Any) -> tuple[int, ...] | None:
+    """Return the shape in which a key names a whole array, in its order; None if it does not.
 
-    >>> selects_all((2, 3), slice(0, 2)), selects_all((2, 3), (slice(None), 0))
-    (True, False)
+    >>> selected_shape((2, 3), (None, slice(0, 2))), selected_shape((2, 3), (slice(None), 0))
+    ((1, 2, 3), None)
     """
     items = _without_ellipsis(key if type(key) is tuple else (key,), len(shape))
-    return len(items) <= len(shape) and all(
-        type(item) is slice and range(n)[item] == range(n)
-        for item, n in zip(items, shape, strict=False)
-    )
+    selected: list[int] = []
+    sizes = iter(shape)
+    for item in items:
+        size = 1 if item is None else next(sizes, None)
+        if item is not None and (
+            size is None or type(item) is not slice or range(size)[item] != range(size)
+        ):
+            return None
+        selected.append(size)
+    return (*selected, *sizes)
+
+
+def without_leading_ones(shape: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Return a shape without the first axes beyond `ndim` that have size 1.
+
+    >>> without_leading_ones((1, 1, 3), 2)
+    (1, 3)
+    """
+    shape = tuple(shape)
+    while len(shape) > ndim and shape[0] == 1:
+        shape = shape[1:]
+    return shape
 
 
 def fits(shape: Sequence[int], target: Sequence[int]) -> bool:
@@ -150,7 +168,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     if isinstance(value, Handle):
         value = plain(value)
     elif not isinstance(value, int | float | bool):
-        value = torch.as_tensor(_host_values(value, tensor.dtype), device=tensor.device)
+        value = dtypes.from_numpy(_host_values(value, tensor.dtype))
     elif not tensor.dtype.is_floating_point:
         value = _fitting(value, tensor.dtype)
     if isinstance(value, Tensor):
@@ -317,7 +335,7 @@ def _index_tensor(item: Any, device: torch.device, axis: int, size: int) -> Tens
     if isinstance(item, Handle):
         index = plain(item)
     elif isinstance(item, list | tuple | np.ndarray | range | bool | Tensor):
-        index = torch.as_tensor(np.asarray(item)) if not isinstance(item, Tensor) else item
+        index = dtypes.from_numpy(np.asarray(item)) if not isinstance(item, Tensor) else item
     else:
         raise ValueError(f"NDArray does not support slicing with key {item} of type {type(item)}.")
     index = index.to(device=device, dtype=torch.int64)  # a mask counts as numbers 0 and 1

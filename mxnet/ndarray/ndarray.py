@@ -173,6 +173,11 @@ class NDArray(NDArrayMethods):
         return dtypes.to_numpy(self._dtype)
 
     @property
+    def __numpy_dtype__(self) -> np.dtype:
+        """What ``np.dtype(x)`` is; since NumPy 2.4 `dtype`, a scalar type, does not say it."""
+        return np.dtype(self.dtype)
+
+    @property
     def stype(self) -> str:
         """The storage type: 'default' for dense arrays."""
         return "default"
@@ -293,20 +298,26 @@ class NDArray(NDArrayMethods):
 
         Return whether the value is such an array.
         """
-        if state.session is None or not _is_member(value) or not self._dtype.is_floating_point:
+        if state.session is None or not _is_member(value):
             return False
-        if not indexing.selects_all(self.shape, key):
+        selected = indexing.selected_shape(self.shape, key)
+        if selected is None:
             raise MXNetError(
                 "Inplace operations (+=, -=, x[:]=, etc) are not supported when recording with "
                 "autograd: no gradient would flow back from a part of an array. Use mx.nd.concat, "
                 "mx.nd.stack or mx.nd.where, or write y.detach()."
             )
         memory = plain(self)
-        if not indexing.fits(value.shape, memory.shape):
+        shape = indexing.without_leading_ones(value.shape, len(selected))
+        if not indexing.fits(shape, selected):
             return False  # the caller explains it
-        member = value._view(
-            lambda t: t.to(memory.device, memory.dtype).expand(memory.shape).clone()
-        )
+        if value._dtype is not self._dtype:
+            value = value.astype(self.dtype)
+        if shape != value.shape:
+            value = value._view(lambda t: t.reshape(shape))
+        if selected != self.shape:  # the key adds axes
+            value = value._view(lambda t: t.expand(selected).reshape(self.shape))
+        member = value._view(lambda t: t.to(memory.device).expand(memory.shape).clone())
         memory.copy_(plain(member))
         set_member(self, member._member.tensor, member._member.session)
         step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
@@ -538,6 +549,16 @@ class NDArray(NDArrayMethods):
             lifted = self.reshape((1,) * (len(shape) - self.ndim) + self.shape)
             return _broadcast_to(lifted, shape)
         return _broadcast_to(self, shape)
+
+    def broadcast_like(self, other: Any) -> NDArray:
+        """Return a copy stretched to the shape of another array, which may have more axes.
+
+        Parameters
+        ----------
+        other
+            The array whose shape the result has.
+        """
+        return self.broadcast_to(other.shape)
 
     def split_v2(
         self, indices_or_sections: Any, axis: int = 0, squeeze_axis: bool = False

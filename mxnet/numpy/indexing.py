@@ -8,6 +8,7 @@ import numpy as onp
 import torch
 from torch import Tensor
 
+from .. import dtypes
 from ..imperative.handle import Handle, plain
 from ..ndarray import indexing
 
@@ -63,7 +64,7 @@ def _mask_indices(item: Any, device: torch.device) -> tuple[Tensor, ...]:
     elif isinstance(item, Tensor):
         mask = item
     else:
-        mask = torch.from_numpy(onp.asarray(item, dtype=bool))
+        mask = dtypes.from_numpy(onp.asarray(item, dtype=bool))
     return mask.to(device).nonzero(as_tuple=True)
 
 

@@ -257,8 +257,13 @@ class ndarray(NDArray):
         return str(self.asnumpy())
 
     def __format__(self, spec: str) -> str:
-        if not spec or self.ndim:
-            return format(str(self), spec)
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise TypeError(
+                f"Cannot format mxnet.numpy.ndarray with format_spec {spec!r}: only scalars take "
+                f"one, this array has shape {self.shape}."
+            )
         return format(self.item(), spec)
 
     def _repr_html_(self) -> Any:

@@ -95,6 +95,7 @@ class Facts:
     quantizes_when : a function of the attributes, for which of them it does so; by default all.
     straight_through : whether the gradient of the result is that of the input, truncated if
         it makes integers.
+    casts : whether gradients flow through the integers that its attribute ``dtype`` asks for.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     holds_layer : whether its node holds the graph of one layer with what follows it.
     """
@@ -127,6 +128,7 @@ class Facts:
     quantizes: Any | None = None
     quantizes_when: Callable[[dict[str, Any]], bool] | None = None
     straight_through: bool = False
+    casts: bool = False
     accumulates: bool = False
     holds_layer: bool = False
 
@@ -138,6 +140,13 @@ class Facts:
     def is_identity(self, attrs: dict[str, Any]) -> bool:
         """Return whether the result equals the first input in inference."""
         return self.identity(attrs) if callable(self.identity) else self.identity
+
+    def makes_integers(self, attrs: Mapping[str, Any]) -> bool:
+        """Return whether it makes integers through which gradients flow."""
+        if not self.casts:
+            return False
+        dtype = attrs.get("dtype")
+        return dtype is not None and not dtype.is_floating_point
 
     def precision_for(self, target: str) -> Precision:
         """Return the precision it wants when the 16-bit type is `target`.

@@ -578,3 +578,11 @@ def test_a_hybridized_block_without_gradients_may_start_backward():
         y = network(x, nd.array(LABEL))
     y.backward()
     assert_allclose(x.grad.asnumpy(), 0)
+
+
+def test_shapes_of_gradients_that_nobody_uses_do_not_matter():
+    loss = mx.sym.SoftmaxOutput(mx.sym.var("x"), mx.sym.var("label"))
+    executor = loss.simple_bind(mx.cpu(), x=(1, 2), label=(1,))
+    executor.forward(is_train=True, x=mx.nd.ones((1, 2)), label=mx.nd.zeros((1,)))
+    executor.backward(mx.nd.ones((7,)))
+    assert executor.grad_dict["x"].asnumpy().tolist() == [[-0.5, 0.5]]

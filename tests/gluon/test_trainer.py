@@ -8,6 +8,7 @@ import pytest
 import mxnet as mx
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
+from tests.batches import check_each
 
 ONE = (mx.cpu(),)
 TWO = (mx.cpu(0), mx.cpu(1))
@@ -401,3 +402,20 @@ def test_without_a_store_nobody_decides_where_to_update():
     trainer = sgd(dense(), kvstore=None)
     trainer._init_kvstore()
     assert trainer._update_on_kvstore is None
+
+
+def test_batch_sizes_and_limits_may_be_arrays_of_one_element():
+    def check(case):
+        size, optimizer, options, expected = case
+        net = dense()
+        trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.1, **options})
+        backward(net, scale=2)
+        trainer.step(size)
+        np.testing.assert_allclose(net.weight.data().asnumpy(), expected, rtol=1e-6)
+
+    sizes = (mx.nd.array([2.0]), mx.np.array(2.0), mx.np.array(2, dtype="int32"), np.float32(2))
+    cases = [(size, "sgd", {}, 0.9) for size in sizes]
+    cases += [(size, "adagrad", {}, 0.9) for size in sizes]
+    limits = (mx.np.array(0.1), mx.nd.array([0.1]), np.array(0.1), 0.1)
+    cases += [(2, "sgd", {"clip_gradient": limit}, 0.99) for limit in limits]
+    check_each({str(case): case for case in cases}, check)

@@ -45,6 +45,13 @@ def test_global_norm_is_clipped_in_place():
     np.testing.assert_allclose(norm.asnumpy(), [1], rtol=1e-6)
 
 
+def test_the_largest_norm_may_be_an_array():
+    for limit in (mx.nd.array([1.0]), mx.np.array(1.0)):
+        arrays = [mx.nd.array([3.0, 4.0])]
+        assert utils.clip_global_norm(arrays, limit) == 5.0
+        np.testing.assert_allclose(arrays[0].asnumpy(), [0.6, 0.8], rtol=1e-6)
+
+
 def test_small_norms_stay():
     arrays = [mx.nd.array([3.0, 4.0])]
     utils.clip_global_norm(arrays, 10.0)
@@ -155,3 +162,10 @@ def test_handles_come_off_and_travel():
 def test_long_lists_of_names_are_shortened():
     assert utils._brief_print_list("abcdefghij") == "'a', 'b', 'c', ..., 'g', 'h', 'i', 'j'"
     assert utils._brief_print_list("ab") == "'a', 'b'"
+
+
+def test_downloads_without_verification_warn(tmp_path):
+    target = tmp_path / "there"
+    target.write_bytes(b"")
+    with pytest.warns(UserWarning, match=r"^Unverified HTTPS request is being made \(verify_ssl=F"):
+        utils.download("https://localhost/there", path=str(target), verify_ssl=False)

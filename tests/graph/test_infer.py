@@ -11,6 +11,7 @@ import pytest
 import mxnet as mx
 from mxnet.error import DTypeError, MXNetError, ShapeError
 from mxnet.graph.passes.infer import infer_shapes
+from tests.batches import check_each
 
 s = mx.sym
 
@@ -173,3 +174,24 @@ def test_sources_take_open_sizes_from_their_readers(sizes):
 def test_sources_whose_sizes_nobody_knows_are_an_error():
     with mx.np_shape(), pytest.raises(mx.MXNetError, match="cannot be inferred"):
         mx.sym.ones(shape=(2, -1)).bind(mx.cpu(), {}).forward()
+
+
+def test_negative_sizes_of_sources_are_inferred_as_zeros_are():
+    sources = {
+        "ones": lambda shape: s.ones(shape=shape),
+        "zeros": lambda shape: s.zeros(shape=shape),
+        "full": lambda shape: s.full(shape, 3),
+        "uniform": lambda shape: s.random.uniform(shape=shape),
+        "normal": lambda shape: s.random.normal(shape=shape),
+        "gamma": lambda shape: s.random.gamma(shape=shape),
+    }
+
+    def check(make):
+        for shape in ([-1, -1], (0, 0), (-1, 3), (2, 0), (0, -1), (2, 3)):
+            graph = s.Variable("x") + make(shape)
+            assert graph.infer_shape(x=(2, 3))[1] == [(2, 3)]
+            assert graph.simple_bind(mx.cpu(), x=(2, 3)).forward()[0].shape == (2, 3)
+        with pytest.raises(MXNetError):
+            (s.Variable("x") + make((-2, 3))).simple_bind(mx.cpu(), x=(2, 3)).forward()
+
+    check_each(sources, check)

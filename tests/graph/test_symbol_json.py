@@ -313,3 +313,16 @@ def test_a_thousand_damaged_files(part):
                 text = change_text(rng, rng.choice(texts))
             loaded += try_all(text)
     assert 0 < loaded < 1000
+
+
+def test_unknown_sizes_of_classic_files_are_unknown_under_numpy_shapes():
+    classic = mx.sym.relu(mx.sym.var("x", shape=(0, 3))).tojson()
+    with mx.util.np_shape(True):
+        loaded = mx.sym.load_json(classic)
+        assert loaded.infer_shape_partial()[1] == [(-1, 3)]
+        assert loaded.infer_shape(x=(2, 3))[1] == [(2, 3)]
+        scalar = mx.sym.load_json(classic.replace("(0, 3)", "()").replace("(0,3)", "()"))
+        assert scalar.infer_shape_partial()[1] == [None]
+        exact = mx.sym.relu(mx.sym.var("y", shape=(0, 3))).tojson()
+        assert mx.sym.load_json(exact).infer_shape()[1] == [(0, 3)]
+    assert mx.sym.load_json(classic).infer_shape_partial()[1] == [(0, 3)]

@@ -243,3 +243,11 @@ def _check_call(name, fractions, call, monkeypatch):
         assert found.dtype == wanted.dtype
         far = np.abs(found.astype(np.float64) - wanted.astype(np.float64)).max()
         assert far <= tolerance(name, wanted.dtype), far
+
+
+def test_the_exact_bilinear_method_resizes_and_negative_ones_are_errors():
+    pixels = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
+    resized = mx.image.imresize(pixels, 2, 2, interp=5)
+    assert resized.asnumpy().ravel()[:4].tolist() == [8, 9, 10, 14]
+    with pytest.raises(MXNetError, match="Unknown interp method -1"):
+        mx.image.imresize(pixels, 2, 2, interp=-1)

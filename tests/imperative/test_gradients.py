@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+from mxnet.util import use_np
+from tests.batches import check_each
 from tests.closeness import assert_equal_up_to_rounding
 
 INTEGERS = ("int8", "int32", "int64", "uint8")
@@ -324,3 +328,69 @@ def test_row_sparse_gradients_are_emptied():
         y = nd.BlockGrad(nd.sparse.Embedding(nd.array([1]), weight, 3, 2, sparse_grad=True)) * w
     y.backward()
     assert weight.grad.indices.shape == (0,)
+
+
+@use_np
+def test_gradients_flow_through_sums_in_integers():
+    expected = {
+        "mean": [0.25, 0.25, 0.25, 0.25],
+        "sum": [1, 1, 1, 1],
+        "prod": [24, 12, 8, 6],
+        "cumsum": [4, 3, 2, 1],
+    }
+
+    class Reduced(gluon.HybridBlock):
+        def __init__(self, name, dtype):
+            super().__init__()
+            self.call = name, dtype
+
+        def hybrid_forward(self, F, x):
+            name, dtype = self.call
+            return getattr(F.np, name)(x, dtype=dtype)
+
+    def check(case):
+        name, dtype, result, hybrid = case
+        x = mx.np.array([1, 2, 3, 4], dtype=dtype)
+        x.attach_grad()
+        net = Reduced(name, result)
+        if hybrid:
+            net.hybridize()
+        for _ in range(2):
+            with autograd.record():
+                y = net(x)
+            y.backward()
+            assert y.dtype == result
+            assert x.grad.tolist() == expected[name]
+
+    floats, integers = ("float16", "float32", "float64"), ("int8", "int32", "int64")
+    cases = itertools.product(expected, floats, integers, (False, True))
+    check_each({str(case): case for case in cases}, check)
+
+    rows = mx.np.array([[1, 2.5], [3, 4]])
+    rows.attach_grad()
+    with autograd.record():
+        y = mx.np.mean(rows, axis=1, dtype="int32") * mx.np.array([2, 4], dtype="int32")
+    y.backward()
+    assert rows.grad.tolist() == [[1, 1], [2, 2]]
+
+
+@use_np
+def test_means_in_integers_are_sums_of_that_type_divided():
+    def check(case):
+        values, dtype, result, expected = case
+        mean = mx.np.mean(mx.np.array(values, dtype=dtype), dtype=result)
+        assert mean.dtype == result and mean.item() == expected
+
+    cases = [
+        ([100, 100, 100, 3], "float32", "int8", 11),
+        ([300.0, 1.0], "float32", "int8", 22),
+        ([2**53 + 1] * 3, "int64", "int64", 2**53 + 1),
+        ([1000000007] * 3, "int32", "int64", 1000000007),
+        ([1000000007] * 3, "int32", "int32", -431655758),
+        ([2**40, 1], "int64", "int32", 0),
+        ([-7, 0], "int64", "int32", -3),
+        ([-1.9] * 5, "float64", "int64", -1),
+        ([0.5, 0.5, 2], "float32", "int32", 1),
+        ([0.3, 0], "float32", "bool", True),
+    ]
+    check_each({str(case): case for case in cases}, check)

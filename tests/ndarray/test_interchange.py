@@ -11,6 +11,7 @@ import torch
 
 import mxnet as mx
 from mxnet import nd
+from tests.batches import check_each
 
 DTYPES = ["float32", "float64", "float16", "uint8", "int8", "int32", "int64", "bool"]
 
@@ -198,3 +199,117 @@ def test_copying_an_array_to_itself_warns():
     x = mx.nd.ones(2)
     with pytest.warns(RuntimeWarning, match="copy an array to itself"):
         assert x.copyto(x) is x
+
+
+@pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
+def test_numpy_arrays_in_opposite_order(module):
+    """NumPy calls a flipped axis of one element contiguous; torch has no negative strides."""
+    array = module.array([10.0, 20, 30])
+    order, values = np.arange(3)[::-1], np.arange(3.0)[::-1]
+    matrix = module.array([[1, 2], [3, 4]])
+
+    def write(key, value):
+        target = module.zeros((3,))
+        target[key] = value
+        return target
+
+    cases = {
+        "read": (lambda: array[order], [30, 20, 10]),
+        "sorted": (lambda: array[np.argsort(np.array([3, 1, 2]))[::-1]], [10, 30, 20]),
+        "two": (lambda: matrix[np.array([0, 1])[::-1], np.array([1, 0])[::-1]], [3, 2]),
+        "write at": (lambda: write(order, np.arange(3.0)), [2, 1, 0]),
+        "write all": (lambda: write(slice(None), values), [2, 1, 0]),
+        "write some": (lambda: write(slice(0, 2), values[:2]), [2, 1, 0]),
+        "write both": (lambda: write(order, values), [0, 1, 2]),
+        "column": (lambda: module.array(np.ones((3, 1))[:, ::-1]), [[1], [1], [1]]),
+        "row": (lambda: module.array(np.ones((1, 3))[::-1]), [[1, 1, 1]]),
+        "matrix": (lambda: module.array(np.eye(2)[::-1]), [[0, 1], [1, 0]]),
+        "copied": (lambda: nd.from_numpy(values, zero_copy=False), [2, 1, 0]),
+        "shared column": (lambda: nd.from_numpy(np.ones((3, 1))[:, ::-1]), [[1], [1], [1]]),
+        "shared one": (lambda: nd.from_numpy(np.arange(1.0)[::-1]), [0]),
+    }
+
+    def check(case):
+        function, expected = case
+        assert function().asnumpy().tolist() == expected
+
+    check_each(cases, check)
+    mask = np.array([True, False, False])[::-1]
+    assert array[mask].asnumpy().tolist() == ([30] if module is mx.np else [10, 10, 20])
+
+
+def test_opposite_order_in_executors():
+    executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(3,))
+    values = np.arange(3.0, dtype="float32")[::-1]
+    assert executor.forward(is_train=True, x=values)[0].asnumpy().tolist() == [4, 2, 0]
+    executor.backward(nd.array(values))
+    assert executor.grad_arrays[0].asnumpy().tolist() == [4, 2, 0]
+
+
+def test_shared_memory_of_a_flipped_column_is_that_of_numpy():
+    host = np.ones((3, 1), dtype="float32")
+    x = nd.from_numpy(host[:, ::-1])
+    x[:] = 7
+    assert host.tolist() == [[7], [7], [7]]
+
+
+def test_dlpack_exports_compact_memory():
+    x = nd.arange(6).reshape((2, 3))
+    x.attach_grad()
+    with mx.autograd.record():
+        y = x.sum()
+    y.backward()
+    arrays = {
+        "transposed": x.T,
+        "broadcast": nd.ones((1, 3)).broadcast_to((2, 3)),
+        "column": x[:, 1],
+        "row": x[1],
+        "gradient": x.grad,
+    }
+
+    def check(array):
+        for export in (array.to_dlpack_for_read, array.to_dlpack_for_write):
+            tensor = torch.utils.dlpack.from_dlpack(export())
+            assert tensor.is_contiguous()
+            assert tensor.tolist() == array.asnumpy().tolist()
+
+    check_each(arrays, check)
+
+
+def test_views_of_one_element_and_empty_sparse_arrays_are_saved_and_pickled(tmp_path):
+    csr, rows = nd.sparse.csr_matrix, nd.sparse.row_sparse_array
+    arrays = {
+        "element": nd.arange(6).reshape((1, 6))[:, 3],
+        "float16": nd.arange(6, dtype="float16").reshape((1, 6))[:, 4],
+        "slice": nd.arange(6).reshape((1, 6))[:, 2:3],
+        "csr": nd.sparse.zeros("csr", (2, 3)),
+        "csr of lists": csr(([], [], [0, 0, 0]), shape=(2, 3)),
+        "csr of NumPy": csr((np.array([]), np.array([]), np.array([0, 0, 0])), shape=(2, 3)),
+        "csr of a matrix": csr(np.zeros((2, 3))),
+        "copy": csr(([], [], [0, 0, 0]), shape=(2, 3)).copy(),
+        "row_sparse": rows((np.zeros((0, 3)), []), shape=(2, 3)),
+    }
+
+    def check(array):
+        nd.save(str(tmp_path / "x"), [array])
+        for twin in (nd.load(str(tmp_path / "x"))[0], pickle.loads(pickle.dumps(array))):
+            assert (twin.shape, twin.stype, twin.dtype) == (array.shape, array.stype, array.dtype)
+            assert twin.asnumpy().tolist() == array.asnumpy().tolist()
+
+    check_each(arrays, check)
+
+
+def test_numpy_takes_arrays_as_types():
+    arrays = {
+        "float32": nd.ones((2, 3)),
+        "int8": nd.ones((2,), dtype="int8"),
+        "float64": mx.np.ones((2, 3), dtype="float64"),
+        "float16": nd.sparse.zeros("csr", (2, 3), dtype="float16"),
+    }
+
+    def check(item):
+        name, array = item
+        assert np.dtype(array) == name and np.zeros(2, dtype=array).dtype == name
+
+    check_each({name: (name, array) for name, array in arrays.items()}, check)
+    assert arrays["float32"].size * np.dtype(arrays["float32"]).itemsize == 24

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -248,6 +249,43 @@ def test_a_written_array_may_broadcast():
     assert_array_equal(gradient(written(slice(None), shape=(2, 3))), [4, 8, 12])
 
 
+FULL = slice(None)
+WHOLE = (FULL, Ellipsis, (), None, (FULL, None), (Ellipsis, None), (FULL, FULL), slice(0, 3))
+PARTS = (0, slice(0, 1), (FULL, 1), (0, None), [0, 1], np.array([0, 2]), slice(None, None, -1))
+
+
+@pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
+def test_writes_of_any_type_are_recorded_or_refused(module):
+    def check(case):
+        key, dtype, value_dtype = case
+        x = module.zeros((3, 2), dtype=dtype)
+        y = module.ones(np.zeros((3, 2))[key].shape, dtype=value_dtype)
+        y.attach_grad()
+        with autograd.record():
+            x[key] = y
+            z = x * 3
+        z.backward()
+        assert x.shape == (3, 2) and np.dtype(x.dtype) == dtype
+        assert (x.asnumpy() == 1).all() and (y.grad.asnumpy() == 3).all()
+
+    def refuse(case):
+        with pytest.raises(mx.MXNetError, match="Inplace operations"):
+            check(case)
+
+    types = list(itertools.product(("float32", "int32"), repeat=2))
+    check_each({f"{k} {t}": (k, *t) for k in WHOLE for t in types}, check)
+    check_each({f"{k} {t}": (k, *t) for k in PARTS for t in types}, refuse)
+
+
+def test_first_axes_of_size_one_of_a_written_array_are_left_out():
+    def write(x):
+        y = nd.zeros((3,))
+        y[:] = x.reshape((1, 1, 3))
+        return y * y
+
+    assert_array_equal(gradient(write), [2, 4, 6])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_copyto_keeps_gradients(dtype):
     assert_array_equal(gradient(lambda x: x.copyto(nd.zeros(3, dtype=dtype)) * 2), [2, 2, 2])
@@ -304,3 +342,13 @@ def test_writing() -> None:
     """What a statement leaves behind, in the array itself or through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
+
+
+def test_the_method_broadcast_like_takes_arrays_with_more_axes():
+    y = nd.ones((2, 3))
+    assert_array_equal(gradient(lambda x: x.broadcast_like(y) * y), [2, 2, 2])
+    x = nd.array([1, 2, 3])
+    assert_array_equal(x.broadcast_like(other=y).asnumpy(), [[1, 2, 3], [1, 2, 3]])
+    assert_array_equal(x.broadcast_like(np.ones((2, 3))).asnumpy(), [[1, 2, 3], [1, 2, 3]])
+    with pytest.raises(mx.MXNetError, match="number of axes must be equal"):
+        nd.broadcast_like(x, y)

@@ -314,3 +314,11 @@ def test_keywords_of_universal_functions(name):
 def test_multinomial_knows_no_other_keywords():
     with pytest.raises(TypeError, match="dtype"):
         np.random.multinomial(3, [0.5, 0.5], dtype="int32")
+
+
+def test_only_scalars_take_a_format() -> None:
+    assert f"{np.array(3.14):.2f}" == "3.14" and f"{np.array([3.0])}" == "[3.]"
+    for array in (np.array([3.14]), np.array([[3.0]]), np.array([1.0, 2.0])):
+        for spec in ("30", ".2f", ">8", "s"):
+            with pytest.raises(TypeError, match=r"Cannot format mxnet\.numpy\.ndarray"):
+                format(array, spec)

@@ -10,6 +10,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import gluon, np
+from tests.batches import check_each
 from tests.golden import HERE
 
 x = mx.sym.var("x").as_np_ndarray()
@@ -148,3 +149,26 @@ def test_symbols_are_flipped_along_all_axes() -> None:
     x = mx.sym.var("x").as_np_ndarray()
     out = mx.sym.np.flip(x).bind(mx.cpu(), {"x": np.array([[1.0, 2.0], [3.0, 4.0]])}).forward()[0]
     assert out.asnumpy().tolist() == [[4, 3], [2, 1]]
+
+
+def test_splitting_symbols_gives_lists_of_one_too() -> None:
+    def check(name: str) -> None:
+        split = getattr(mx.sym.np, name)
+        for sections in (1, (), []):
+            single = split(x, sections)
+            # MXNet's dsplit is the exception.
+            assert isinstance(single, list) == (name != "dsplit")
+        assert len(split(x, [1])) == 2
+        if name == "dsplit":
+            return
+
+        class First(gluon.HybridBlock):
+            def hybrid_forward(self, F, data):
+                return getattr(F.np, name)(data, 1)[0]
+
+        net = First()
+        net.hybridize()
+        assert net(np.ones((4, 2, 6))).shape == (4, 2, 6)
+
+    names = ("split", "array_split", "hsplit", "vsplit", "dsplit")
+    check_each({name: name for name in names}, check)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ...dtypes import to_bytes
 from ...error import OutOfMemory
 from ...imperative.handle import plain, wrap_plain
 from ...imperative.history import graph_tensor
@@ -85,9 +86,8 @@ def unpack(packed: Packed) -> Any:
 
 
 def _memory_of(tensor: torch.Tensor) -> tuple[Any, str, tuple[int, ...]]:
-    tensor = tensor.detach().cpu().contiguous()
     dtype = str(tensor.dtype).removeprefix("torch.")
-    raw: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    raw: Any = to_bytes(tensor).numpy()
     return pickle.PickleBuffer(raw), dtype, tuple(tensor.shape)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from ...base import is_np_shape
 from ...error import ShapeError
-from ...ops.shapes import is_known
+from ...ops.shapes import UNKNOWN, is_known
 from ...ops.tensor.passing import amp_cast, amp_multicast
 from ..graph import Graph, interpret
 from ..node import Entry, Node
@@ -46,9 +46,11 @@ def is_open(node: Node) -> bool:
     if typed.get("infer_range"):
         return True
     shape = typed.get("shape", (1,))
+    if isinstance(shape, float):  # the exponent of a gamma distribution
+        return False
     if is_np_shape():
         return bool(shape) and min(shape) < 0
-    return not shape or 0 in shape
+    return not shape or 0 in shape or UNKNOWN in shape
 
 
 def open_sources(graph: Graph) -> list[Node]:

@@ -91,9 +91,6 @@ class NDArrayMethods(Handle):
     def broadcast_axis(self, axis: int | Sequence[int | None] = ..., size: int | Sequence[int | None] = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Stretch the given axes, which have size 1, to the given sizes."""
 
-    def broadcast_like(self, rhs: NDArray | None = None, lhs_axes: int | Sequence[int | None] | None = ..., rhs_axes: int | Sequence[int | None] | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
-        """Stretch the first array to the shape of the second, or some axes to the sizes of some."""
-
     def cbrt(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:
         """Cube root."""
 

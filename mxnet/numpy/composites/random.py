@@ -8,6 +8,7 @@ from typing import Any
 import numpy as onp
 
 from ..codegen.functions import NumpyNamespace, is_number
+from .creation import zeros_like
 
 
 def _sample(
@@ -381,9 +382,13 @@ def multivariate_normal(
     """
     if check_valid is not None or tol is not None:
         raise NotImplementedError("multivariate_normal: check_valid and tol are not supported.")
-    if not hasattr(mean, "shape") or not hasattr(cov, "shape"):
-        raise NotImplementedError("multivariate_normal of symbols is not supported.")
+    if getattr(mean, "dtype", None) == "float16":  # which no decomposition takes
+        wide = multivariate_normal(F, mean.astype("float32"), cov.astype("float32"), size)
+        return wide.astype("float16")
     size = (int(size),) if isinstance(size, Integral) else tuple(size or ())
-    batch = onp.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
-    draws = normal(F, 0.0, 1.0, (*size, *batch, mean.shape[-1], 1), mean.dtype, mean.ctx)
-    return mean + F._np_squeeze(F._npi_matmul(F._npi_cholesky(cov), draws), axis=-1)
+    # A row of the covariance may bring further axes; the shapes of symbols are not known.
+    center = zeros_like(F, mean) + zeros_like(F, F._np_sum(cov, axis=-1))
+    dtype = getattr(mean, "dtype", "float32")
+    draws = F._npi_normal_n(center, loc=None, scale=1.0, size=size, dtype=dtype)
+    columns = F._npi_expand_dims(center + draws, axis=-1)  # in the type of symbols, too
+    return mean + F._np_squeeze(F._npi_matmul(F._npi_cholesky(cov), columns), axis=-1)

@@ -211,15 +211,12 @@ def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
     >>> mx.np.resize(mx.np.array([1, 2]), (3,))
     array([1., 2., 1.])
     """
-    if not hasattr(a, "size"):
-        raise NotImplementedError("resize of a symbol is not supported: its size is unknown.")
     shape = (int(new_shape),) if isinstance(new_shape, Integral) else tuple(new_shape)
-    size = math.prod(shape)
-    if not a.size:
+    if hasattr(a, "dtype") and not a.size:
         return F._npi_full(shape=shape, value=0.0, dtype=a.dtype)
+    positions = F._npi_arange(start=0, stop=math.prod(shape), dtype="int64")
     flat = F._np_reshape(a, newshape=-1)
-    repeated = F._npi_tile(flat, reps=(-(-size // a.size) or 1,))
-    return F._np_reshape(F._npi_slice(repeated, begin=(0,), end=(size,)), newshape=shape)
+    return F._np_reshape(F._npi_take(flat, positions, axis=0, mode="wrap"), newshape=shape)
 
 
 def copy(F: NumpyNamespace, a: Any, out: Any = None) -> Any:
@@ -457,11 +454,7 @@ def _parse_sections(indices_or_sections: Any) -> Any:
 
 
 def _as_list(outputs: Any) -> Any:
-    return (
-        outputs
-        if isinstance(outputs, list | tuple) or hasattr(outputs, "list_outputs")
-        else [outputs]
-    )
+    return outputs if isinstance(outputs, list | tuple) else [outputs]
 
 
 def _split_evenly(F: NumpyNamespace, ary: Any, indices_or_sections: Any, axis: Any) -> Any:
@@ -526,9 +519,8 @@ def dsplit(F: NumpyNamespace, ary: Any, indices_or_sections: Any) -> Any:
     if hasattr(ary, "dtype") and ary.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     indices, sections = _parse_sections(indices_or_sections)
-    return _as_list(
-        F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
-    )
+    parts = F._npi_dsplit(ary, indices=indices, axis=2, squeeze_axis=False, sections=sections)
+    return _as_list(parts) if hasattr(ary, "dtype") else parts  # MXNet's single symbol is bare
 
 
 def _slice_attributes(obj: Any) -> Any:
@@ -542,6 +534,8 @@ def delete(F: NumpyNamespace, arr: Any, obj: Any, axis: Any = None) -> Any:
     array([1., 3.])
     """
     if isinstance(obj, slice):
+        if obj == slice(None):
+            obj = slice(None, None, 1)  # without attributes the operator wants an array of indices
         return F._npi_delete(arr, **_slice_attributes(obj), axis=axis)
     if isinstance(obj, Integral):
         return F._npi_delete(arr, int_ind=int(obj), axis=axis)

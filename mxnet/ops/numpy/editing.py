@@ -76,7 +76,9 @@ def delete(
     elif obj.dtype is torch.bool:
         kept = ~obj.reshape(-1)
     else:
-        kept[_check_indices("_npi_delete", obj, size)] = False
+        positions = obj.detach().reshape(-1).long()
+        positions = positions[(positions >= -size) & (positions < size)]  # MXNet ignores others
+        kept[positions] = False
     return arr.index_select(axis, kept.nonzero().squeeze(1))
 
 
@@ -108,24 +110,37 @@ def _values(arr: Tensor, values: Tensor | None, val: float | None) -> Tensor:
     return number(val, arr.dtype).to(arr.device)
 
 
-def _insert_block(arr: Tensor, values: Tensor, index: int, axis: int) -> Tensor:
-    """Put all the values in front of one index."""
-    values = values.reshape((1,) * (arr.ndim - values.ndim) + tuple(values.shape))
-    values = values.movedim(0, axis)
-    shape = [*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :]]
-    parts = (arr.narrow(axis, 0, index), values.expand(shape))
-    return torch.cat([*parts, arr.narrow(axis, index, arr.shape[axis] - index)], axis)
+def _align(arr: Tensor, values: Tensor) -> Tensor:
+    """Return values with as many axes as the array: axes of size 1 are added or left out."""
+    while values.ndim > arr.ndim and values.shape[0] == 1:
+        values = values[0]
+    return values.reshape((1,) * (arr.ndim - values.ndim) + tuple(values.shape))
 
 
-def _insert_each(arr: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
-    """Put one of the values in front of each index."""
-    shape = [*arr.shape[:axis], places.numel(), *arr.shape[axis + 1 :]]
+def _broadcast(values: Tensor, shape: list[int]) -> Tensor:
     try:
-        values = values.expand(shape)
+        return values.expand(shape)
     except RuntimeError:
         raise ShapeError(
             f"_npi_insert: values of shape {list(values.shape)} do not broadcast to {shape}."
         ) from None
+
+
+def _insert_block(arr: Tensor, values: Tensor, index: int, axis: int) -> Tensor:
+    """Put all the values in front of one index; both have equally many axes."""
+    values = _broadcast(values, [*arr.shape[:axis], values.shape[axis], *arr.shape[axis + 1 :]])
+    after = arr.narrow(axis, index, arr.shape[axis] - index)
+    return torch.cat([arr.narrow(axis, 0, index), values, after], axis)
+
+
+def _insert_at_number(arr: Tensor, values: Tensor, index: int, axis: int) -> Tensor:
+    """Put values in front of an index that is a number: their first axis is the one inserted."""
+    return _insert_block(arr, _align(arr, values).movedim(0, axis), index, axis)
+
+
+def _insert_each(arr: Tensor, values: Tensor, places: Tensor, axis: int) -> Tensor:
+    """Put one of the values in front of each index."""
+    values = _broadcast(values, [*arr.shape[:axis], places.numel(), *arr.shape[axis + 1 :]])
     order = torch.argsort(places, stable=True)
     target = torch.empty_like(places)
     target[order] = places[order] + torch.arange(places.numel(), device=places.device)
@@ -175,7 +190,7 @@ def insert_scalar(
         raise MXNetError("_npi_insert_scalar: int_ind must be given.")
     arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_scalar")
     index = _in_range("_npi_insert_scalar", int_ind, arr.shape[axis], behind=1)
-    return _insert_block(arr, _values(arr, values, val), index, axis)
+    return _insert_at_number(arr, _values(arr, values, val), index, axis)
 
 
 @op("_npi_insert_slice", optional={"values": _needs_values}, types="T V -> T")
@@ -211,7 +226,7 @@ def insert_slice(
     """
     arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_slice")
     chosen = list(range(arr.shape[axis])[slice(start, stop, step)])
-    values = _values(arr, values, val)
+    values = _align(arr, _values(arr, values, val))
     if len(chosen) == 1:
         return _insert_block(arr, values, chosen[0], axis)
     return _insert_each(arr, values, torch.tensor(chosen, device=arr.device).long(), axis)
@@ -241,8 +256,15 @@ def insert_tensor(
     """
     arr, axis = _flatten_if_needed(arr, attrs.get("axis"), "_npi_insert_tensor")
     assert obj is not None  # `optional` always requires it
+    if obj.ndim > 1:
+        raise ShapeError(
+            f"_npi_insert_tensor: indices must have at most one axis, got shape {list(obj.shape)}."
+        )
     positions = _check_indices("_npi_insert_tensor", obj, arr.shape[axis], behind=1)
     values = _values(arr, values, attrs.get("val"))
+    if not obj.ndim:
+        return _insert_at_number(arr, values, int(positions), axis)
+    values = _align(arr, values)
     if positions.numel() == 1:
         return _insert_block(arr, values, int(positions), axis)
     return _insert_each(arr, values, positions, axis)

@@ -661,7 +661,7 @@ def tensorsolve_shape(a: Shape | None, b: Shape | None, *, a_axes: Shape) -> Sha
     if a is None or b is None:
         return None
     sizes = tuple(a[i] for i in _solved_order(len(a), a_axes))
-    target = sizes[len(b) :]
+    target = sizes[-(len(a) - len(b)) :]  # with equally many axes all of them, as in MXNet
     if UNKNOWN not in (*a, *b) and (
         math.prod(target) != math.prod(b) or math.prod(sizes[: len(b)]) != math.prod(b)
     ):

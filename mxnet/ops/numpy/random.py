@@ -122,8 +122,7 @@ DISTRIBUTIONS = (
         ("shape", "scale"),
         _gamma,
         _ABOUT["gamma"],
-        nonnegative=("scale",),
-        positive=("shape",),
+        positive=("shape", "scale"),
         has_dtype=True,
     ),
     Distribution("gumbel", _LOC, _gumbel, _ABOUT["gumbel"], nonnegative=("scale",), total=2),
@@ -143,7 +142,7 @@ def drawn_shape(name: str, shapes: list[Shape], size: Shape | None, repeats: boo
     common: Shape = ()
     for shape in shapes:
         common = broadcast_two(common, tuple(shape))
-    if size is None:
+    if not size:
         return common
     if repeats:
         return (*size, *common)
@@ -372,11 +371,13 @@ def multinomial(
     """
     values = pvals if a is None else a.detach().double().tolist()
     weights = torch.tensor(values, dtype=torch.float64, device=run.device)
+    shape = tuple(size or ())
+    if not len(weights):
+        return torch.zeros(*shape, 0, dtype=torch.int64, device=run.device)
     if weights.sum() > 1.0 + 1e-6:
         raise InvalidValue(f"_npi_multinomial: sum(pvals) > 1.0, it is {weights.sum().item():g}.")
     # The last outcome takes what the others leave, as in NumPy.
     weights = torch.cat([weights[:-1], (1 - weights[:-1].sum()).clamp(min=0).reshape(1)])
-    shape = tuple(size or ())
     rows = torch.Size(shape).numel()
     counts = torch.zeros(rows, len(weights), dtype=torch.int64, device=run.device)
     if n and rows:

@@ -87,7 +87,7 @@ def accumulate(
     return out if out.dtype is target else out.to(target)
 
 
-@op("_np_sum", shape=reduced)
+@op("_np_sum", shape=reduced, casts=True)
 def sum_(
     a: Tensor,
     *,
@@ -104,7 +104,7 @@ def sum_(
     return accumulate("_np_sum", total, a, axis, dtype, keepdims, initial)
 
 
-@op("_np_prod", "_np_product", attributes_of=sum_, shape=reduced)
+@op("_np_prod", "_np_product", attributes_of=sum_, shape=reduced, casts=True)
 def prod(a: Tensor, **attrs: Any) -> Tensor:
     """Product over axes; without axes over all of them.
 
@@ -114,7 +114,7 @@ def prod(a: Tensor, **attrs: Any) -> Tensor:
     return accumulate("_np_prod", multiplied, a, **attrs)
 
 
-@op("_npi_mean", shape=reduced)
+@op("_npi_mean", shape=reduced, casts=True)
 def mean(
     a: Tensor,
     *,
@@ -125,6 +125,8 @@ def mean(
 ) -> Tensor:
     """Mean over axes; that of integers is float32, that of nothing is 0.
 
+    With an integer ``dtype`` the sum is taken in that type, so that it may wrap around.
+
     >>> mx.nd._internal._npi_mean(mx.nd.array([[1, 2], [3, 4]]), axis=1).asnumpy()
     array([1.5, 3.5], dtype=float32)
     """
@@ -133,19 +135,20 @@ def mean(
         return torch.mean(a, axes[0] if len(axes) == 1 else axes, keepdims)
     target = dtype or to_float(a.dtype)
     count = math.prod(a.shape[i] for i in axes)
-    # Integers are summed exactly, in the wider of the two types.
-    out = accumulate("_npi_mean", total, a, axis, _sum_type(a.dtype, target), keepdims, initial)
-    if not count:
+    wide = _sum_type(a.dtype, target)
+    out = accumulate("_npi_mean", total, a, axis, wide, keepdims, initial)
+    if not count or target is BOOL:
         return out.to(target)
     if target.is_floating_point:
         return (out / count).to(target)
-    return (out / count).trunc().to(target) if target is not BOOL else (out / count).to(BOOL)
+    return torch.div(out, count, rounding_mode="trunc")
 
 
-def _sum_type(given: torch.dtype, wanted: torch.dtype) -> torch.dtype:
-    if wanted.is_floating_point and not given.is_floating_point:
-        return torch.promote_types(wanted, torch.float32)
-    return torch.promote_types(to_countable(given), to_countable(wanted))
+def _sum_type(given: torch.dtype, target: torch.dtype) -> torch.dtype:
+    """Return the type that a mean is summed in."""
+    if not target.is_floating_point:
+        return target
+    return torch.promote_types(target, given if given.is_floating_point else torch.float32)
 
 
 def _reduce_directly(function: Callable, attrs: dict, dtype: torch.dtype) -> Callable | None:

@@ -138,8 +138,10 @@ def boolean_mask_assign_tensor(
     >>> mx.nd._internal._npi_boolean_mask_assign_tensor(x, mask, value).asnumpy()
     array([8., 2., 9.], dtype=float32)
     """
-    _mask("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
+    chosen = _mask("_npi_boolean_mask_assign_tensor", data, mask, start_axis)
     check_same_dtype("_npi_boolean_mask_assign_tensor", data, value)
+    if not data.ndim:  # torch has no indices of a scalar
+        return torch.where(chosen, value.reshape(()), data)
     positions = _chosen(mask).nonzero(as_tuple=True)
     output = data.clone()
     output[(slice(None),) * start_axis + positions] = value

@@ -119,7 +119,12 @@ def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
     >>> mx.nd._internal._np_squeeze(mx.nd.zeros((1, 2, 1))).shape
     (2,)
     """
-    return a.squeeze(_squeezed_axes(a.shape, axis))
+    return a.squeeze(_removed_axes(a.shape, axis))
+
+
+def _removed_axes(shape: Shape, axis: Shape | None) -> list[int]:
+    """Return the axes that squeezing removes; a scalar may be squeezed along its axis 0 or -1."""
+    return [] if not shape and axis in ((0,), (-1,)) else _squeezed_axes(shape, axis)
 
 
 @squeeze.infer_outputs
@@ -127,7 +132,7 @@ def squeeze_shape(a: Shape | None, *, axis: Shape | None) -> Shape | None:
     """Leave the axes out."""
     if a is None or (axis is None and UNKNOWN in a):
         return None
-    axes = _squeezed_axes(a, axis)
+    axes = _removed_axes(a, axis)
     return tuple(n for i, n in enumerate(a) if i not in axes)
 
 
@@ -257,9 +262,12 @@ def rot90_shape(data: Shape | None, *, k: int, axes: Shape | None) -> Shape | No
     return tuple(sizes)
 
 
+KEPT = -2  # in the shape to broadcast to: the size that the array has
+
+
 @op("_npi_broadcast_to")
 def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
-    """Repeat an array along new axes and those of size 1.
+    """Repeat an array along new axes and those of size 1; where the shape has -2, sizes stay.
 
     Parameters
     ----------
@@ -270,15 +278,22 @@ def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
     array([[1., 2.],
            [1., 2.]], dtype=float32)
     """
-    broadcast_to_shape(tuple(array.shape), shape=shape)
-    return array.expand(shape).clone()
+    return array.expand(broadcast_to_shape(tuple(array.shape), shape=shape)).clone()
 
 
 @broadcast_to.infer_outputs
 def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
     """The attribute, if the array fits into it."""
     given = array or ()
-    fits = len(given) <= len(shape)
+    if array is not None and KEPT in shape:
+        front = len(shape) - len(given)
+        shape = (
+            *shape[:front],
+            *(n if m == KEPT else m for n, m in zip(given, shape[front:], strict=False)),
+        )
+    elif KEPT in shape:
+        return tuple(UNKNOWN if n == KEPT else n for n in shape)
+    fits = len(given) <= len(shape) and KEPT not in shape
     for size, target in zip(reversed(given), reversed(shape), strict=False):
         fits = fits and (size in (target, 1) or size == UNKNOWN)
     if not fits:

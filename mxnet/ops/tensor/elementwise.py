@@ -227,7 +227,14 @@ def gamma_function(x: Tensor) -> Tensor:
     low = torch.floor(wide)
     is_negative = (wide < 0) & (torch.remainder(low, 2) == 1)
     value = torch.where(is_negative, -size, size)
+    value = torch.where(wide == 0, wide.reciprocal(), value)  # whose sign is that of the zero
     return torch.where((wide < 0) & (low == wide), math.nan, value).to(x.dtype)
+
+
+def digamma(x: Tensor) -> Tensor:
+    """Return the derivative of the logarithm of the gamma function; at its poles infinity."""
+    is_pole = (x <= 0) & (torch.floor(x) == x)
+    return torch.where(is_pole, math.inf, torch.digamma(torch.where(is_pole, 1, x)))
 
 
 def is_zero(x: Tensor) -> Tensor:
@@ -290,6 +297,7 @@ unary(
     "_sparse_gamma",
     doc="Gamma function: ``gamma(n) = (n - 1)!``.",
     example=shown("mx.nd.gamma(mx.nd.array([1, 5]))", "[ 1., 24.]"),
+    gradient=lambda grad, out, data: grad * out * digamma(data),
     method=False,
     precision="full",
 )
@@ -300,6 +308,7 @@ unary(
     "_sparse_gammaln",
     doc="Logarithm of the absolute value of the gamma function.",
     example=shown("mx.nd.gammaln(mx.nd.array([1, 4]))", "[0.       , 1.7917595]"),
+    gradient=lambda grad, out, data: grad * digamma(data),
     method=False,
     precision="full",
 )
@@ -340,8 +349,9 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
         if a_min > a_max:
             return _clip_crossed(data, a_min, a_max)
         if data.requires_grad:  # the gradient passes at the limits, where torch may divide it
-            cut = torch.clamp(data.detach(), a_min, a_max)
-            return torch.where(cut == data, data, cut)
+            value = data.detach()
+            cut = torch.clamp(value, a_min, a_max)
+            return torch.where((value < a_min) | (value > a_max), cut, data)  # NaN passes, too
         return torch.clamp(data, a_min, a_max)
     if dtype is BOOL:
         raise refuse_bool("clip")

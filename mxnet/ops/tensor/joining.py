@@ -273,7 +273,9 @@ slice_channel.shape_rule = _sliced
 
 
 def _bounds(size: int, indices: Shape) -> list[tuple[int, int]]:
-    """Return where parts begin and end; the first index is 0."""
+    """Return where parts begin and end; the first index is 0. All parts of nothing are empty."""
+    if not size:
+        return [(0, 0)] * len(indices)
     bounds = list(zip(indices, [*indices[1:], size], strict=True))
     if not indices or indices[0] or any(a > b for a, b in bounds):
         raise ShapeError(f"_split_v2: indices={indices} do not rise from 0 to {size}.")

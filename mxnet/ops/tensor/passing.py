@@ -202,6 +202,7 @@ def ones_like(data: Tensor) -> Tensor:
     types="T -> @dtype",
     precision="own",
     straight_through=True,
+    casts=True,
 )
 def cast(data: Tensor, *, dtype: DType) -> Tensor:
     """Convert to another data type; fractions are cut, non-zero is True.

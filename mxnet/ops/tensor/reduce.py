@@ -314,7 +314,7 @@ class RunningTypes(TypePattern):
         return ins, [attrs["dtype"] or counted or outs[0]]
 
 
-@op("_np_cumsum", "cumsum")
+@op("_np_cumsum", "cumsum", casts=True)
 def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) -> Tensor:
     """Running sum along an axis; without one over the flattened array.
 

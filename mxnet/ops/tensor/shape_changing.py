@@ -475,6 +475,8 @@ def reshape_like_shape(
 def _check_blocks(name: str, shape: Shape, multiples: dict[int, int]) -> None:
     if len(shape) != 4:
         raise ShapeError(f"{name} requires exactly a 4D array, but data is {list(shape)}.")
+    if 0 in shape:
+        raise ShapeError(f"{name}: no size may be 0, but data is {list(shape)}.")
     for axis, multiple in multiples.items():
         if multiple < 1 or (shape[axis] != UNKNOWN and shape[axis] % multiple):
             raise ShapeError(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet.util import use_np
 
 linalg = mx.nd._internal
 GENERAL = np.array([[4, 2, 1], [1, 3, 0.5], [0.25, 1, 6]], "float32")
@@ -111,3 +112,16 @@ def test_unique_orders_numbers_beside_nan() -> None:
     assert [v != v for v in values.asnumpy().tolist()] == [False, False, True, True]
     assert first.asnumpy().tolist() == [1, 3, 0, 2]
     assert counts.asnumpy().tolist() == [2, 1, 1, 1]
+
+
+@use_np
+def test_tensorsolve_of_equally_many_axes_gives_all_of_them() -> None:
+    for shape, right, expected in (
+        ((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+        ((1, 1), (1, 1), (1, 1)),
+        ((1,), (1,), (1,)),
+        ((1, 1), (1, 1, 1), (1,)),
+        ((1, 1, 1), (1,), (1, 1)),
+    ):
+        solved = mx.np.linalg.tensorsolve(mx.np.full(shape, 4.0), mx.np.ones(right))
+        assert solved.shape == expected and solved.reshape(-1).tolist() == [0.25]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.util import np_shape
+from mxnet.util import np_shape, use_np
+from tests.batches import check_each
 
 draw = mx.nd._internal
 EULER = 0.5772156649
@@ -116,3 +117,81 @@ def test_multinomial_counts_sum_to_n() -> None:
 def test_a_negative_scale_is_an_error(name: str) -> None:
     with pytest.raises(ValueError, match="scale"):
         getattr(draw, f"_npi_{name}")(loc=0.0, scale=-1.0, size=(2,))
+
+
+@use_np
+def test_counts_of_no_outcomes_are_empty() -> None:
+    multinomial = mx.np.random.multinomial
+    assert multinomial(10, []).shape == multinomial(10, mx.np.array([])).shape == (0,)
+    assert multinomial(10, [], size=3).shape == (3, 0)
+    assert multinomial(10, [1.0]).tolist() == [10]
+
+
+class Draw(mx.gluon.HybridBlock):
+    """Draws by a function of the namespace."""
+
+    def __init__(self, function) -> None:
+        super().__init__()
+        self.function = function
+
+    def hybrid_forward(self, F, x):
+        return self.function(F.np, x)
+
+
+@use_np
+def test_samplers_give_the_same_shapes_in_hybridized_blocks() -> None:
+    sizes = {None: (), (): (), 3: (3,), (2,): (2,), (4, 3): (4, 3)}
+    cases = {}
+    for size, shape in sizes.items():
+        numbers = lambda np, x, n=size: np.random.gamma(2.0, 1.0, size=n) + x.sum()  # noqa: E731
+        vector = lambda np, x, n=size: np.random.multivariate_normal(  # noqa: E731
+            x[0], np.eye(3), size=n
+        )
+        batch = lambda np, x, n=size: np.random.multivariate_normal(  # noqa: E731
+            x, np.eye(3), size=n
+        )
+        cases[f"gamma {size}"] = numbers, shape
+        cases[f"vector {size}"] = vector, (*shape, 3)
+        cases[f"batch {size}"] = batch, (*shape, 2, 3)
+    for size in (None, ()):
+        cases[f"arrays {size}"] = (lambda np, x, n=size: np.random.gamma(x, x, size=n)), (2, 3)
+        cases[f"normal {size}"] = (lambda np, x, n=size: np.random.normal(x, 1, size=n)), (2, 3)
+
+    def check(case):
+        function, expected = case
+        net = Draw(function)
+        assert net(mx.np.ones((2, 3))).shape == expected
+        net.hybridize()
+        assert net(mx.np.ones((2, 3))).shape == expected
+
+    check_each(cases, check)
+
+
+@use_np
+def test_resized_symbols_repeat_their_elements() -> None:
+    expected = {4: [1, 2, 3, 4], (2, 4): [[1, 2, 3, 4], [5, 6, 1, 2]], (): 1, (0,): []}
+    for shape, values in expected.items():
+        net = Draw(lambda np, x, n=shape: np.resize(x, n))
+        for hybridize in (False, True):
+            net.hybridize(hybridize)
+            assert net(mx.np.arange(1, 7).reshape(2, 3)).tolist() == values
+
+
+@use_np
+def test_vectors_have_the_moments_and_the_type_of_the_distribution() -> None:
+    mx.random.seed(3)
+    covariance = [[2.0, 0.5], [0.5, 1.0]]
+    for dtype in ("float16", "float32", "float64"):
+        mean, cov = mx.np.array([1, -2], dtype=dtype), mx.np.array(covariance, dtype=dtype)
+        drawn = mx.np.random.multivariate_normal(mean, cov, size=(20_000,))
+        assert drawn.dtype == dtype
+        values = drawn.asnumpy().astype("float64")
+        np.testing.assert_allclose(values.mean(0), [1, -2], atol=0.05)
+        np.testing.assert_allclose(np.cov(values.T), covariance, atol=0.08)
+
+
+@use_np
+def test_scales_of_gamma_distributions_are_positive() -> None:
+    for scale in (0, 0.0, -1, mx.np.array([0.0])):
+        with pytest.raises(ValueError, match="expect scale > 0"):
+            mx.np.random.gamma(1, scale)

@@ -151,3 +151,11 @@ def test_cumsum_counts_in_integers_while_recording() -> None:
     with autograd.record():
         made = mx.nd.cumsum(x, axis=1, dtype="int32")
     assert made.asnumpy().tolist() == [[1, 3], [3, 7]]
+
+
+def test_blocks_of_empty_arrays_are_errors():
+    with mx.util.np_shape(True):
+        for shape in ((0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2)):
+            for move in (mx.nd.depth_to_space, mx.nd.space_to_depth):
+                with pytest.raises(mx.MXNetError, match="no size may be 0"):
+                    move(mx.nd.zeros(shape), 2)
