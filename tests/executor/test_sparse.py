@@ -304,6 +304,7 @@ HYBRID = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Parameter")
 def test_hybridized_blocks_take_sparse_inputs():
     def check(case):
         function, stype, gradient = case

@@ -537,6 +537,7 @@ INDICES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Optimizer created manually", "ignore:mxnet.model.FeedForward")
 def test_optimizers_meet_numbers_or_names_as_in_mxnet(monkeypatch):
     class Recording(mx.optimizer.Optimizer):
         def update(self, index, weight, grad, state):

@@ -157,6 +157,7 @@ def test_optimizers():
         t.compare_optimizer(Descent(0.1), Descent(0.1), (3, 4), "float32", ntensors=2)
 
 
+@pytest.mark.filterwarnings("ignore:Storage fallback")
 def test_an_array_is_the_same_as_itself_whatever_its_storage():
     for array in (mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.ones((2, 2)).tostype("row_sparse")):
         assert mx.test_utils.same_array(array, array)
