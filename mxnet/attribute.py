@@ -38,7 +38,7 @@ class AttrScope(metaclass=AssignableClass):
         return {**self._attr, **attr} if attr else dict(self._attr)
 
     @classproperty
-    def current(cls) -> AttrScope:
+    def current(cls) -> AttrScope:  # pyright: ignore[reportRedeclaration] (its setter)
         """The scope in force in this thread."""
         return AttrScope._current.value
 

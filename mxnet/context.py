@@ -76,7 +76,7 @@ class Context(metaclass=AssignableClass):
         return self.devtype2str[self.device_typeid]
 
     @classproperty
-    def default_ctx(cls) -> Context:
+    def default_ctx(cls) -> Context:  # pyright: ignore[reportRedeclaration] (its setter)
         """The context in force for new arrays."""
         return current_context()
 

@@ -35,7 +35,7 @@ class NameManager(metaclass=AssignableClass):
         return f"{hint}{number}"
 
     @classproperty
-    def current(cls) -> NameManager:
+    def current(cls) -> NameManager:  # pyright: ignore[reportRedeclaration] (its setter)
         """The manager in force in this thread."""
         return NameManager._current.value
 

@@ -56,13 +56,13 @@ def selected_shape(shape: Sequence[int], key: Any) -> tuple[int, ...] | None:
     ((1, 2, 3), None)
     """
     items = _without_ellipsis(key if type(key) is tuple else (key,), len(shape))
+    if sum(item is not None for item in items) > len(shape):
+        return None
     selected: list[int] = []
     sizes = iter(shape)
     for item in items:
-        size = 1 if item is None else next(sizes, None)
-        if item is not None and (
-            size is None or type(item) is not slice or range(size)[item] != range(size)
-        ):
+        size = 1 if item is None else next(sizes)
+        if item is not None and (type(item) is not slice or range(size)[item] != range(size)):
             return None
         selected.append(size)
     return (*selected, *sizes)

@@ -136,8 +136,8 @@ class Optimizer:
         self.num_update = begin_num_update
         self._all_index_update_counts: dict[int, dict[Index, int]] = {0: {}}
         self._index_update_count = self._all_index_update_counts[0]
-        is_array = hasattr(clip_gradient, "item")
-        self.clip_gradient = clip_gradient.item() if is_array else clip_gradient
+        item = getattr(clip_gradient, "item", None)  # of an array of one element
+        self.clip_gradient = clip_gradient if item is None else item()
         self.multi_precision = multi_precision
         self.aggregate_num = 0
         if not isinstance(param_idx2name, dict | None):
