@@ -12,7 +12,7 @@ from ...module import Module
 from ...ndarray import NDArray
 from ...optimizer import Optimizer
 from ...tracking import History
-from .svrg_optimizer import _SVRGOptimizer
+from .svrg_optimizer import _FULL, _SVRGOptimizer
 
 __all__ = ["SVRGModule"]
 
@@ -143,7 +143,7 @@ class SVRGModule(Module):
         """Return MXNet's pair: an optimizer of the weights, and one that keeps mean gradients."""
         weights = super()._make_optimizer(optimizer, params, kvstore, on_kvstore)
         count = len(weights.idx2name)
-        names = {count + i: f"{name}_full" for i, name in weights.idx2name.items()}
+        names = {count + i: f"{name}_{_FULL}" for i, name in weights.idx2name.items()}
         own = {
             k: getattr(weights, k) for k in ("rescale_grad", "wd", "clip_gradient", "lr_scheduler")
         }
