@@ -79,7 +79,7 @@ def _op(node: Node) -> Op:
 Callback = Callable[[str, str, NDArray], None]
 
 
-def _hook_names(node: Node) -> list[str]:
+def hook_names(node: Node) -> list[str]:
     """Return what hooks call a node's outputs: their names, or numbers where MXNet has none."""
     names, op = node.output_names(), _op(node)
     own = op.names_of_outputs(node.typed)
@@ -106,7 +106,7 @@ class OpHook(Interpreter):
                 self._show(label, node, value)
         output = proceed(tensors, attrs)
         results = output if isinstance(output, tuple) else (output,)
-        for i, (label, value) in enumerate(zip(_hook_names(node), results, strict=False)):
+        for i, (label, value) in enumerate(zip(hook_names(node), results, strict=False)):
             if (node.name, i) in self._used:
                 self._show(label, node, value)
         return output

@@ -18,6 +18,7 @@ from ... import autograd, ndarray, symbol
 from ...context import Context
 from ...error import MXNetError
 from ...executor.cached_op import CachedOp
+from ...executor.monitoring import hook_names
 from ...gluon.hybrid import leaves
 from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
@@ -89,7 +90,15 @@ def collect(
         return  # nothing has an 8-bit form
     model = CachedOp(_up_to(sym, include))
 
+    outputs = {
+        hook_name: name
+        for node in model._sym._graph.nodes
+        if node.op is not None
+        for hook_name, name in zip(hook_names(node), node.output_names(), strict=True)
+    }
+
     def observe(name: str, op_name: str, array: NDArray) -> None:
+        name = outputs.get(name, name)
         if name in include:
             _show(collector, name, op_name, array)
 
