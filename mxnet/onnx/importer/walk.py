@@ -193,7 +193,9 @@ class Importer:
                     self._define(name, constant=array)
                 return
         elements = infer_elements(node, inputs)
-        if elements is not None and all(isinstance(e, int) for e in elements):
+        is_constant = elements is not None and all(isinstance(e, int) for e in elements)
+        # A shape is a constant to later nodes, and still a node of the graph where it is returned.
+        if elements is not None and is_constant and proto.op_type != "Shape":
             self._define_elements(proto.output[0], elements, inputs)
             return
         build = importers().get(proto.op_type)
@@ -212,7 +214,9 @@ class Importer:
             if not name:
                 continue
             self._bind(name, result)
-        if elements is not None:
+        if is_constant:
+            self.values[proto.output[0]].constant = np.array(elements, dtype=np.int64)
+        elif elements is not None:
             self.values[proto.output[0]].elements = elements
 
     def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
