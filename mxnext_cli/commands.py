@@ -283,13 +283,31 @@ def run(parser: Parser) -> None:
 
 @command("report what a program uses that MXNext does not have", "mxnext_cli.check:run")
 def check(parser: Parser) -> None:
-    """Read the programs and model files below a path and report what is not covered.
+    """Read the programs and model files below a path and report what they need to run.
+
+    Each line has a status: absent (MXNext lacks the name), removed (a library dropped it; mx run
+    puts it back), python 2 (mx run translates it), division (needs //), syntax, missing package.
+    Exit code 1: something stops the program even under mx run.
 
     mx check my_project/
     """
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, .py and model files")
     parser.add_argument("--all", action="store_true", help="list the names that are covered too")
     _add_json(parser)
+
+
+@command("change old programs to today's Python and libraries", "mxnext_cli.check.fix:run")
+def fix(parser: Parser) -> None:
+    """Print the changes that old programs need as a patch, each line explained.
+
+    Python 2 becomes Python 3, removed names their successors, and / becomes // where only an
+    integer fits. What MXNext itself lacks is not changed; mx check names it.
+
+    mx fix my_project/ > changes.patch
+    mx fix my_project/ --apply
+    """
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders and .py files")
+    parser.add_argument("--apply", action="store_true", help="change the files")
 
 
 @command("report on this installation and find common problems", "mxnext_cli.doctor:run")
