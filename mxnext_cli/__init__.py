@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         parser = build_parser()
-        args = parser.parse_args(argv)
+        args = parser.parse(argv)
         if args.mx_command is None:
             parser.print_help()
             sys.stdout.flush()

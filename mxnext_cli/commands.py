@@ -11,8 +11,8 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -40,9 +40,9 @@ class Parser(argparse.ArgumentParser):
                 f"{_propose(str(value), choices)}",
             )
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
         """Parse a command line; exit with 2 and a proposal at an option that is not known."""
-        parsed, unknown = self.parse_known_args(args, namespace)
+        parsed, unknown = self.parse_known_args(argv)
         if unknown:
             known = [o for a in self._actions for o in a.option_strings]
             known += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
@@ -118,7 +118,7 @@ def load_runner(args: argparse.Namespace) -> Runner:
 class _PrintVersion(argparse.Action):
     """Print the versions and end."""
 
-    def __call__(self, parser: Parser, *_: object) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import importlib.metadata
 
         try:
