@@ -120,6 +120,13 @@ VARIABLES = {
             "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
         ),
         Variable(
+            "MXNET_CHECK_LABELS",
+            bool,
+            True,
+            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
+            "two batches, and warn of those that are out of range.",
+        ),
+        Variable(
             "MXNET_PROGRESS",
             str,
             "auto",
