@@ -27,15 +27,31 @@ def check_divisions(source: Source) -> Iterator[Finding]:
     if divides_as_python_3(source.tree):
         return  # the author meant fractions
     lines = source.text.encode().splitlines(keepends=True)
-    aliases = import_aliases(source.tree)
+    aliases, assigned = import_aliases(source.tree), _assigned_once(source.tree)
     seen: set[tuple[int, int]] = set()
     for node in ast.walk(source.tree):
         for value in _integer_values(node, aliases):
+            if isinstance(value, ast.Name):
+                value = assigned.get(value.id, value)
             for division in _divisions(value):
                 position = (division.lineno, division.col_offset)
                 if position not in seen:
                     seen.add(position)
                     yield _report(division, lines)
+
+
+def _assigned_once(tree: ast.AST) -> dict[str, ast.expr]:
+    """Return the values of names that a program binds in one place only, by an assignment."""
+    values: dict[str, list[ast.expr | None]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            values.setdefault(node.id, []).append(None)
+        elif isinstance(node, ast.arg):
+            values.setdefault(node.arg, []).append(None)
+    # An assignment is seen twice: as a statement, and by the name that is its target.
+    return {n: v for n, (v, *rest) in values.items() if v is not None and rest == [None]}
 
 
 def _integer_values(node: ast.AST, aliases: dict[str, str]) -> Iterator[ast.expr]:
