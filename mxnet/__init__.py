@@ -5,6 +5,10 @@
 array([2., 2.], dtype=float32)
 """
 
+from . import role
+
+role.hand_over()  # does not return in the servers of a distributed job
+
 from . import memory
 from . import compatibility, tracebacks
 from . import companions
@@ -59,4 +63,3 @@ from .util import (
 companions.install()
 tracebacks.install()
 compatibility.complete_star_imports()
-kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

@@ -18,7 +18,13 @@ from torch import Tensor
 from .. import env
 from ..error import MXNetError
 from ..ops.nn import over_workers
-from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
+from .heartbeat import (
+    HeartbeatMonitor,
+    WorkerFailed,
+    describe_failure,
+    describe_line,
+    silence_limit,
+)
 from .rendezvous import Job, Members, join, read_job
 
 
@@ -54,7 +60,7 @@ class Group:
         self.store: Any = None
         self._side: Any = None  # a second process group, for small facts between large collectives
         self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
-        self._unfinished = False  # a collective was given up: torch's threads may still wait in it
+        self.has_unfinished = False  # a collective was given up: torch may still wait in it
         self.is_closed = False
         self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
         if job is not None:
@@ -69,9 +75,13 @@ class Group:
         members: Members = join(job)
         self.rank, self.size, self.hosts = members.rank, job.size, members.hosts
         self.store = members.store
-        heartbeat = env.get("MXNET_KVSTORE_HEARTBEAT")
+        self._server = members.server  # lives as long as the group
         self.monitor = HeartbeatMonitor(
-            members.monitor_store, self.rank, self.size, heartbeat, serves=members.serves
+            members.store.clone(),
+            self.rank,
+            self.size,
+            silence_limit(),
+            serves=members.server is not None,
         )
         if self.size > 1 and not dist.is_initialized():
             both = torch.cuda.is_available() and dist.is_nccl_available()
@@ -221,7 +231,7 @@ class Group:
             return None
         if monitor.failure is None:
             self._report_late_rank(monitor, what)
-        self._unfinished = monitor.has_failed = True
+        self.has_unfinished = monitor.has_failed = True
         return WorkerFailed(describe_failure(monitor.failure or {}, self.rank, what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
@@ -251,7 +261,7 @@ class Group:
 
     def _abandon(self) -> None:
         """End at once if a collective was given up: torch would wait for it at the very end."""
-        if self._unfinished:
+        if self.has_unfinished:
             self.monitor.stop()
             sys.stdout.flush()
             sys.stderr.flush()
