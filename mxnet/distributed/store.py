@@ -187,9 +187,11 @@ class JobStore(dist.Store):
         """Add to the number of a key, which begins at 0, and return it."""
         return self._request("add", [key], amount=value)[0]
 
-    def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
+    def compare_set(
+        self, key: str, expected_value: str | bytes, desired_value: str | bytes
+    ) -> bytes:
         """Replace a value if it is the expected one, "" for none; return the one that counts."""
-        parts = (_as_bytes(expected), _as_bytes(desired))
+        parts = (_as_bytes(expected_value), _as_bytes(desired_value))
         return bytes(self._request("compare_set", [key], *parts)[1][0])
 
     def delete_key(self, key: str) -> bool:
