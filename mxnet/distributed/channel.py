@@ -148,7 +148,10 @@ class Channel:
 
     def set_timeout(self, seconds: float | None) -> None:
         """Limit how long each part of a message is waited for."""
-        self._socket.settimeout(seconds)
+        try:
+            self._socket.settimeout(seconds)
+        except OSError as error:  # it is closed
+            raise _lost(error) from None
 
     def close(self) -> None:
         """End the connection; whoever waits at either end gets an error."""

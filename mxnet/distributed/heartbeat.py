@@ -65,6 +65,7 @@ class HeartbeatMonitor:
         self.interval = min(1.0, heartbeat / 4)
         self.failure: dict[str, Any] | None = None
         self.has_failed = False  # the main thread has raised, or is about to
+        self.has_unfinished = False  # a collective was given up: torch may still wait in it
         self.doing: tuple[int, str, float] = (0, "setup", time.monotonic())
         self.host = socket.gethostname()
         self._next = (rank + 1) % size
@@ -164,7 +165,7 @@ class HeartbeatMonitor:
                 self._beat()
                 self._look()
                 lost = None
-            except RuntimeError:  # of the connection to the store
+            except Exception:  # of the connection to the store: this thread must not die of any
                 now = time.monotonic()
                 lost = now if lost is None else lost
                 if now - lost > self.heartbeat and self.failure is None:

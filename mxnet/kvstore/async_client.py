@@ -109,7 +109,7 @@ class Peer:
             monitor.suspect()
             monitor.wait_for_failure(8.0)
         failure = monitor.failure
-        monitor.has_failed = self.group.has_unfinished = True
+        monitor.has_failed = monitor.has_unfinished = True
         who = f"{self.name} {'is lost' if error is not None else 'does not answer'}"
         if failure is not None and failure.get("rank") is not None:
             who = f"Rank {failure['rank']} on {failure['host']} {failure['why']}"
