@@ -16,6 +16,7 @@ from tests.distributed.workers import launch, run_forked
 SHOW = """
 import os
 names = "RANK WORLD_SIZE LOCAL_RANK DMLC_ROLE DMLC_NUM_WORKER GIVEN".split()
+assert len(os.environ["MXNET_JOB_SECRET"]) == 64 and os.environ["MXNET_JOB_SECRET"].strip()
 print(*(os.environ.get(n) for n in names))
 """
 FAIL_ONCE = """
@@ -112,3 +113,30 @@ def test_an_interrupted_launcher_ends_its_workers():
     ended = launched("-n", "2", sys.executable, "-c", INTERRUPT)
     assert ended.status == 128 + signal.SIGTERM, ended.err
     assert ended.seconds < 100
+
+
+def test_the_secret_of_a_job_is_on_no_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MXNET_JOB_SECRET", "5ecret")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost:2\n")
+    for launcher in ("ssh", "mpi", "slurm"):
+        assert main(["-n", "2", "-H", str(hosts), "--launcher", launcher, "--dry-run", "p"]) == 0
+        assert "5ecret" not in capsys.readouterr().out
+
+
+def test_host_lines_that_are_options_are_refused(tmp_path):
+    hosts = tmp_path / "hosts"
+    for line in ("-oProxyCommand=touch x", "a;b", "$(x)"):
+        hosts.write_text(f"good\n{line}\n")
+        with pytest.raises(mx.MXNetError, match=r"Line 2 of .* is not the name of a host"):
+            read_hosts(str(hosts))
+
+
+def test_limits_come_from_our_variables_and_mxnets(monkeypatch):
+    from mxnet.distributed.heartbeat import silence_limit
+
+    assert silence_limit() == 20
+    monkeypatch.setenv("PS_HEARTBEAT_TIMEOUT", "7")
+    assert silence_limit() == 7
+    monkeypatch.setenv("MXNET_KVSTORE_HEARTBEAT", "5")
+    assert silence_limit() == 5
