@@ -11,6 +11,7 @@ Messages are not encrypted: whoever can read the network can read them.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import hmac
 import ipaddress
@@ -19,9 +20,10 @@ import os
 import select
 import socket
 import struct
+import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import env
@@ -36,6 +38,7 @@ MAX_TEXT_BYTES = 64 << 20
 MAX_DATA_BYTES = 64 << 30
 CHUNK_BYTES = 1 << 20  # memory grows with what arrives, not with what a length claims
 PROOF_SECONDS = 5.0
+SO_ATTACH_FILTER = 26  # of Linux
 MAX_UNPROVEN = 256  # connections at a time that have not shown the secret
 
 
@@ -325,6 +328,35 @@ def _bind(host: str, port: int) -> socket.socket:
             raise
         del error
         return socket.create_server(("", port), backlog=1024)
+
+
+@contextlib.contextmanager
+def closing_listeners() -> Iterator[None]:
+    """Turn strangers away from sockets that begin to listen inside this block, at its end.
+
+    Gloo listens for as long as its process group lives, although its members are connected when
+    the group has been made, and aborts the process when strangers use up its file descriptors.
+    Linux drops what arrives at a socket with a filter that accepts nothing.
+    """
+    before = _listening_descriptors()
+    yield
+    for descriptor in _listening_descriptors() - before:
+        instruction = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # return 0
+        program = struct.pack("HL", 1, ctypes.addressof(instruction))
+        with socket.socket(fileno=os.dup(descriptor)) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+
+
+def _listening_descriptors() -> set[int]:
+    if sys.platform != "linux":
+        return set()
+    descriptors = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (numbers, not paths)
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as sock:
+            is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if is_listening and sock.family in (socket.AF_INET, socket.AF_INET6):
+                descriptors.add(int(name))
+    return descriptors
 
 
 def _is_foreign(host: str, family: int) -> bool:

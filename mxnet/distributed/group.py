@@ -19,6 +19,7 @@ from torch import Tensor
 from .. import env
 from ..error import MXNetError
 from ..ops.nn import over_workers
+from .channel import closing_listeners
 from .heartbeat import (
     HeartbeatMonitor,
     WorkerFailed,
@@ -27,6 +28,7 @@ from .heartbeat import (
     silence_limit,
 )
 from .rendezvous import Job, Members, join, read_job
+from .store import JobStore
 
 
 class Disagreement(MXNetError, ValueError):
@@ -88,8 +90,9 @@ class Group:
         part.rank, part.size = part.ranks.index(own) if own in ranks else -1, len(part.ranks)
         part.hosts = [self.hosts[rank] for rank in part.ranks]
         if self.size > 1:
-            part._processes = dist.new_group(part.ranks)
-            part._side = dist.new_group(part.ranks, backend="gloo")
+            with closing_listeners():
+                part._processes = dist.new_group(part.ranks)
+                part._side = dist.new_group(part.ranks, backend="gloo")
         return part
 
     def _connect(self, job: Job) -> None:
@@ -104,11 +107,18 @@ class Group:
             silence_limit(),
             serves=members.server is not None,
         )
+        with closing_listeners():
+            self._start_processes(members.store)
+        self.monitor.start()
+        atexit.register(self._abandon)
+
+    def _start_processes(self, store: JobStore) -> None:
+        """Connect torch's process groups of all workers."""
         if self.size > 1 and not dist.is_initialized():
             both = torch.cuda.is_available() and dist.is_nccl_available()
             dist.init_process_group(
                 "cpu:gloo,cuda:nccl" if both else "gloo",
-                store=dist.PrefixStore("torch", members.store),
+                store=dist.PrefixStore("torch", store),
                 rank=self.rank,
                 world_size=self.size,
                 # Our own limit comes first, with an error that names the late rank.
@@ -117,8 +127,6 @@ class Group:
         if self.size > 1:
             self._side = dist.new_group(backend="gloo")
             over_workers.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
-        self.monitor.start()
-        atexit.register(self._abandon)
 
     def _local_rank_and_size(self) -> tuple[int, int]:
         """Return the number of this worker among those of its host, and how many they are."""

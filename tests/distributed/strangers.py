@@ -36,11 +36,16 @@ def listening(pids: list[int]) -> list[tuple[int, str, int]]:
     return sorted(sockets)
 
 
-def attack(port: int) -> None:
-    """Do everything that a stranger can think of to one port."""
+def attack(port: int) -> bool:
+    """Do everything that a stranger can think of to one port; return whether it answers."""
     noise = random.Random(port)
     greeting = _greeting(port)
-    first = [
+    flood = [_begin(port) for _ in range(FLOOD)]
+    time.sleep(0.3)
+    for sock in flood:
+        _send(sock, noise.randbytes(20))
+    waiting = []
+    for data in (
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         noise.randbytes(5000),
         b"\xff" * 64,
@@ -48,30 +53,25 @@ def attack(port: int) -> None:
         b"\x00" * 64,
         b"",
         *(struct.pack("<q", i) for i in range(4)),  # what Gloo's peers begin with
-        _valid_proof_for_another_secret(greeting),
-        *_recorded(greeting),
-    ]
-    waiting = []
-    for data in first:
-        sock = _connect(port)
-        if sock is not None:
-            _send(sock, data)
-            waiting.append(sock)  # stays half open
-    flood = [_connect(port) for _ in range(FLOOD)]
-    for sock in flood:
-        if sock is not None:
-            _send(sock, noise.randbytes(20))
+        _valid_proof_for_another_secret(greeting or b""),
+        *_recorded(greeting or b""),
+    ):
+        sock = _begin(port)
+        time.sleep(0.02)
+        _send(sock, data)
+        waiting.append(sock)  # stays half open
     time.sleep(0.2)
     for sock in (*waiting, *flood):
-        if sock is not None:
-            sock.close()
+        sock.close()
+    return greeting is not None
 
 
-def _connect(port: int) -> socket.socket | None:
-    try:
-        return socket.create_connection(("127.0.0.1", port), timeout=2)
-    except OSError:
-        return None
+def _begin(port: int) -> socket.socket:
+    """Begin to connect, without waiting for an answer."""
+    sock = socket.socket()
+    sock.setblocking(False)
+    sock.connect_ex(("127.0.0.1", port))
+    return sock
 
 
 def _send(sock: socket.socket, data: bytes) -> None:
@@ -79,16 +79,15 @@ def _send(sock: socket.socket, data: bytes) -> None:
         sock.sendall(data)
 
 
-def _greeting(port: int) -> bytes:
-    sock = _connect(port)
-    if sock is None:
-        return b""
-    with sock:
-        sock.settimeout(0.5)
-        try:
-            return sock.recv(100)
-        except OSError:
-            return b""
+def _greeting(port: int) -> bytes | None:
+    """Return the first bytes from a port; None if nobody accepts the connection."""
+    try:
+        sock = socket.create_connection(("127.0.0.1", port), timeout=1)
+    except OSError:
+        return None
+    with sock, contextlib.suppress(OSError):
+        return sock.recv(100)
+    return b""
 
 
 def _valid_proof_for_another_secret(greeting: bytes) -> bytes:
