@@ -59,7 +59,7 @@ def record(name):
     waiting, answers = list(dict.fromkeys(sweep.EXPRESSIONS)), {}
     while waiting:
         found = ask(sweep, waiting[:100])
-        answers.update(zip(waiting, found))
+        answers.update(zip(waiting[: len(found)], found, strict=True))
         if len(found) < len(waiting[:100]):
             print("MXNet ends the process at", waiting[len(found)])
             found.append(None)

@@ -1,6 +1,6 @@
 """Optimized symbols with merged nodes, float16 running sums, and draws in hybridized blocks."""
 
-# ruff: noqa: E501, SIM905 (a question a line, names in a row)
+# ruff: noqa: E501 (a question a line, names in a row)
 
 NUMPY = True
 

@@ -1,6 +1,6 @@
 """Values and gradients of unary and binary operators at NaN, infinities, zeros and ties."""
 
-# ruff: noqa: E501, SIM905 (a question a line, names in a row)
+# ruff: noqa: SIM905 (a question a line, names in a row)
 
 NUMPY = True
 
