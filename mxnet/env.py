@@ -73,6 +73,12 @@ VARIABLES = {
             "arrays.",
         ),
         Variable(
+            "MXNET_ELIMINATE_COMMON_EXPR",
+            bool,
+            True,
+            "Whether `Executor.get_optimized_symbol` merges nodes that compute the same.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,
