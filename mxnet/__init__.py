@@ -15,7 +15,7 @@ from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
-from . import autograd
+from . import anomaly, autograd
 from . import attribute, name
 from . import symbol, symbol as sym
 from . import numpy, numpy as np
@@ -62,4 +62,5 @@ from .util import (
 
 companions.install()
 tracebacks.install()
+anomaly.install()
 compatibility.complete_star_imports()
