@@ -2,8 +2,9 @@
 
 Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
 it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
-none can be forged, changed, repeated or left out. A message is JSON and some byte strings; nothing
-is unpickled. Before the proof a peer can send a few bytes of a fixed size, for a few seconds.
+none can be forged, changed, repeated or left out; on loopback, where nobody is in between, arrays
+are left out of it. A message is JSON and some byte strings; nothing is unpickled. Before the proof
+a peer can send a few bytes of a fixed size, for a few seconds.
 
 Messages are not encrypted: whoever can read the network can read them.
 """
