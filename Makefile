@@ -8,6 +8,8 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 START := $(shell date +%s)
+# Hundreds of processes import the package: without bytecode each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE
