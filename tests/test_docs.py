@@ -17,6 +17,7 @@ import pytest
 
 from mxnet.ops import registry
 from tests.batches import check_each
+from tests.programs import run_program
 from tools.tables import NAMES, PAGE, VARIABLES_PAGE, absent_names, differing, page, with_variables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -86,14 +87,7 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     page: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The Python blocks of a page are one program, run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.run_page", str(page)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
