@@ -8,6 +8,7 @@ What a program does at import, or with another environment, needs a new interpre
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import functools
 import multiprocessing
 import os
@@ -51,6 +52,7 @@ def _run(
         stream.flush()
         with path.open("wb") as file:
             os.dup2(file.fileno(), stream.fileno())
+    faulthandler.enable()
     os.chdir(cwd)
     try:
         _execute(command)

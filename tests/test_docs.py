@@ -91,6 +91,16 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n```output\n3\n```\n")
+    done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "page.md, line 4: printed\n2" in done.stderr
+    done = run_program("-c", "import sys; print(sys.argv); sys.exit(3)", "a", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "['-c', 'a']\n")
+
+
 def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
     """Every page is in the navigation, and every link and anchor leads somewhere."""
     pytest.importorskip("mkdocs")

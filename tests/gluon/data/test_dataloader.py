@@ -262,7 +262,9 @@ def run_scenarios(method, limit, scenarios):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "scenarios"), [("fork", ALL), ("spawn", SPAWNED), ("forkserver", SERVED)]
+    ("method", "scenarios"),
+    [("fork", ALL), ("spawn", SPAWNED), ("forkserver", SERVED)],
+    ids=["fork", "spawn", "forkserver"],
 )
 def test_loaders_in_trouble(method, scenarios):
     """All scenarios of a start method are told in one process, which forks for each."""
