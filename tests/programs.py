@@ -25,7 +25,7 @@ import pytest
 @functools.cache
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["mxnet", "mxnet.test_utils"])
+    context.set_forkserver_preload(["mxnet"])
     return context
 
 
