@@ -73,6 +73,12 @@ VARIABLES = {
             "arrays.",
         ),
         Variable(
+            "MXNET_ELIMINATE_COMMON_EXPR",
+            bool,
+            True,
+            "Whether `Executor.get_optimized_symbol` merges nodes that compute the same.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,
@@ -118,6 +124,20 @@ VARIABLES = {
             64.0,
             "Synchronous distributed stores that update: from this size of all weights on, each "
             "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
+        ),
+        Variable(
+            "MXNET_CHECK_FINITE",
+            bool,
+            False,
+            "Raise at the first operator whose result has a NaN or an infinity while its inputs "
+            "have none. For debugging: it is slow.",
+        ),
+        Variable(
+            "MXNET_CHECK_LABELS",
+            bool,
+            True,
+            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
+            "two batches, and warn of those that are out of range.",
         ),
         Variable(
             "MXNET_PROGRESS",

@@ -148,6 +148,19 @@ def test_debug_str_ends_as_memory_planners_read_it():
     assert 0 < int(quiet.debug_str().split("\n")[-3].split()[1]) < total
 
 
+def test_what_gradients_do_not_reach_is_not_kept():
+    """As in MXNet, all behind `stop_gradient` takes as much memory as inference."""
+
+    def megabytes(symbol, **options):
+        exe = symbol.simple_bind(mx.cpu(), x=(64, 4, 64, 64), **options)
+        return int(exe.debug_str().split("\n")[-3].split()[1])
+
+    stopped = mx.sym.stop_gradient(chain(8))
+    assert megabytes(stopped) == megabytes(stopped, grad_req="null")
+    assert megabytes(mx.sym.sin(stopped)) == megabytes(mx.sym.sin(stopped), grad_req="null")
+    assert megabytes(stopped) < megabytes(mx.sym.identity(chain(8)))
+
+
 def test_a_compiled_graph_with_segments_is_saved_and_loaded():
     exe, wanted = gradients(chain(force_mirroring="True"))
     loaded = mx.sym.load_json(exe.compiled.tojson())

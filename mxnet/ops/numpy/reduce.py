@@ -30,10 +30,13 @@ Axes = tuple[int, ...]
 def axes_over(axis: Shape | int | None, ndim: int) -> Axes:
     """Return the axes that a reduction removes: None means all, an empty tuple none.
 
-    >>> axes_over(None, 2), axes_over((), 2), axes_over((-1,), 2)
-    ((0, 1), (), (1,))
+    A scalar may be reduced over its first or last axis, as if it had one.
+
+    >>> axes_over(None, 2), axes_over((), 2), axes_over((-1,), 2), axes_over(0, 0)
+    ((0, 1), (), (1,), ())
     """
-    return () if axis == () else reduced_axes(axis, ndim)
+    is_scalar = not ndim and axis in (0, -1, (0,), (-1,))
+    return () if axis == () or is_scalar else reduced_axes(axis, ndim)
 
 
 def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
