@@ -14,7 +14,7 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "caches", "libinfo", "companions", "compatibility", "tracebacks",
+        "caches", "libinfo", "companions", "compatibility", "role", "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites", "anomaly"},
