@@ -365,10 +365,8 @@ class Executor:
 
         Parameters
         ----------
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
+        arg_params, aux_params
+            Parameters and auxiliary states by name.
         allow_extra_params
             Whether parameters that the symbol does not have are ignored.
         """

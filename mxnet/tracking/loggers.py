@@ -164,13 +164,13 @@ class CSVLogger(_FileLogger):
 def check_loggers(loggers: Any) -> list[Logger]:
     """Return what was given as `loggers` as a list."""
     is_several = isinstance(loggers, list | tuple | NoneType)
-    given: list[Any] = list(loggers or ()) if is_several else [loggers]
-    for each in given:
+    checked: list[Any] = list(loggers or ()) if is_several else [loggers]
+    for each in checked:
         if not isinstance(each, Logger):
             raise InvalidValue(
                 f"loggers are objects such as mx.tracking.CSVLogger('run.csv'), got {each!r}."
             )
-    return given
+    return checked
 
 
 def _missing(logger: Logger, package: str) -> MXNetError:

@@ -75,18 +75,18 @@ def delete(
         return arr.clone()
     arr, axis = _flatten_if_needed(arr, axis, "_npi_delete")
     size = arr.shape[axis]
-    kept = torch.ones(size, dtype=torch.bool, device=arr.device)
+    mask = torch.ones(size, dtype=torch.bool, device=arr.device)
     if int_ind is not None:
-        kept[_in_range("_npi_delete", int_ind, size)] = False
+        mask[_in_range("_npi_delete", int_ind, size)] = False
     elif obj is None:
-        kept[list(range(size)[slice(start, stop, step)])] = False
+        mask[list(range(size)[slice(start, stop, step)])] = False
     elif obj.dtype is torch.bool:
-        kept = ~obj.reshape(-1)
+        mask = ~obj.reshape(-1)
     else:
         positions = obj.detach().reshape(-1).long()
         positions = positions[(positions >= -size) & (positions < size)]  # MXNet ignores others
-        kept[positions] = False
-    return arr.index_select(axis, kept.nonzero().squeeze(1))
+        mask[positions] = False
+    return arr.index_select(axis, mask.nonzero().squeeze(1))
 
 
 def _check_indices(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
