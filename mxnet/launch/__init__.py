@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from mxnext_cli.commands import Parser
 from mxnext_cli.commands import launch as add_arguments
 
 from ..distributed.channel import SECRET
@@ -35,7 +36,7 @@ __all__ = ["main", "run"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the launcher with the given arguments, and return the exit status of the job."""
-    parser = argparse.ArgumentParser(prog="mx launch", description="Start a distributed job.")
+    parser = Parser(prog="mx launch", description="Start a distributed job.")
     add_arguments(parser)
     return run(parser.parse_args(argv))
 
