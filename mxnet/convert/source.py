@@ -161,7 +161,8 @@ def _finish_initialization(
 def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
-    if cached:
+    # A recurrent layer called with data alone has recorded its first states as inputs, too.
+    if cached and (shapes is None or len(shapes) == len(cached[0])):
         inputs, symbol = cached
         order = [i.name for i in inputs]
     else:
