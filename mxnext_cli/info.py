@@ -301,22 +301,17 @@ def safetensors_facts(path: Path) -> Facts:
 
 def onnx_facts(path: Path) -> Facts:
     """Return the facts of an ``.onnx`` file."""
-    try:
-        import onnx
-    except ImportError:
-        raise CommandError(f"{path}: reading it needs onnx: pip install 'mxnext[onnx]'") from None
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's own errors are of many kinds
-        raise CommandError(f"{path}: it is not an ONNX model: {error}") from None
+    from mxnet.onnx.importer.reading import check_model, parse_model
+
+    name, data, model = parse_model(path)
     if not model.graph.node and not model.graph.output:
         raise CommandError(f"{path}: it is not an ONNX model: its graph is empty")
     weights = {w.name for w in model.graph.initializer}
     problems = []
     try:
-        onnx.checker.check_model(model)
-    except onnx.checker.ValidationError as error:
-        problems.append(str(error).strip().splitlines()[0])
+        check_model(name, data, model)
+    except MXNetError as error:
+        problems.append(str(error).removeprefix(f"{name}: "))
     return {
         "kind": "ONNX model",
         "written_by": f"{model.producer_name} {model.producer_version}".strip() or None,
