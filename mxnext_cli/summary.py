@@ -24,7 +24,8 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args, needs_params=False)
     shapes = model.complete_shapes(parse_shapes(args.shape, model.inputs))
     types = {name: to_torch(array.dtype) for name, array in model.parameters.items()}
-    costs = layer_costs(model.symbol, shapes, types)
+    data = [*model.inputs, *model.labels]
+    costs = layer_costs(model.symbol, shapes, types, data)
     times = measure(model, shapes, args.runs) if args.time else {}
     facts = _facts(model, shapes, costs, times)
     if args.json:

@@ -26,7 +26,16 @@ from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model
 from ..tracking import progress
 from .isolated import run_file
-from .source import ConversionError, Model, Report, as_model, compare, test_inputs
+from .source import (
+    Change,
+    ConversionError,
+    Model,
+    Report,
+    as_model,
+    compare,
+    share_of_same_top,
+    test_inputs,
+)
 from .to_torch import to_torch
 
 Feed = dict[str, np.ndarray]
@@ -284,8 +293,16 @@ def convert_to_int8(
     files = None if prefix is None else int8_files(prefix)
     tolerance = INT8_TOLERANCE if tolerance is None else tolerance
     report = Report("int8", tolerance, None if files is None else str(files[0]))
+    pairs = []
     for name, feed in cases.items():
-        report.add(name, compare(quantized.run(feed), source.run(feed)))
+        results, expected = quantized.run(feed), source.run(feed)
+        report.add(name, compare(results, expected))
+        pairs.append((results[0], expected[0]))
+    report.change = Change(
+        (source.parameter_bytes, quantized.parameter_bytes),
+        (source.measure(feed), quantized.measure(feed)),
+        share_of_same_top(pairs),
+    )
     report.check()
     if files is not None:
         _write(quantized, files)
