@@ -139,13 +139,7 @@ def symbol_facts(path: Path) -> Facts:
     """Return the facts of a ``-symbol.json``, and how it fits the parameters beside it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     version, unknown = _raw_graph(text, path)
-    if unknown:
-        return {
-            "kind": "symbol",
-            "written_by": version,
-            "problems": [f"operator {name} is not registered here" for name in unknown],
-        }
-    symbol = read_symbol(path)
+    symbol = read_symbol(path, keep_unknown=True)
     files = params_by_epoch(path.parent, path.name.removesuffix(SYMBOL_SUFFIX))
     beside = max(files.values(), default=None)
     if beside is None:
@@ -154,6 +148,7 @@ def symbol_facts(path: Path) -> Facts:
     else:
         model = Model(path.stem, symbol, *read_parameters(beside, symbol))
         problems = _mismatches(model)
+    problems += [f"operator {name} is not registered here" for name in unknown]
     nodes = [node for node in symbol._graph.nodes if node.op is not None]
     operators = collections.Counter(node.operator.name for node in nodes)
     return {

@@ -398,6 +398,8 @@ class TorchWriter:
 
 def _explain(op: Op, error: Exception) -> str:
     """Return in plain words why the kernel of an operator cannot be recorded."""
+    if op.facts.random:
+        return "draws random numbers to change its data in training. Convert the model without it."
     if isinstance(error, NeedsValues):
         return (
             "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "

@@ -3,12 +3,13 @@
 Run it with MXNet 1.9.1: ``python tests/golden/record_recurrent_models.py``.
 """
 
-import os
+from pathlib import Path
 
-import mxnet as mx
 import numpy as np
 
-FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recurrent_models")
+import mxnet as mx
+
+FOLDER = Path(__file__).resolve().parent / "recurrent_models"
 
 
 def networks():
@@ -41,8 +42,7 @@ class Unroll(mx.gluon.HybridBlock):
 
 def main():
     """Export each network."""
-    if not os.path.isdir(FOLDER):
-        os.makedirs(FOLDER)
+    FOLDER.mkdir(exist_ok=True)
     mx.random.seed(0)
     rng = np.random.RandomState(0)
     for name, (layers, shape) in networks().items():
@@ -52,7 +52,7 @@ def main():
         net.hybridize()
         data = mx.nd.array(rng.standard_normal(shape))
         result = net(data)
-        prefix = os.path.join(FOLDER, name)
+        prefix = str(FOLDER / name)
         net.export(prefix)
         np.savez(prefix + ".npz", data=data.asnumpy(), result=result.asnumpy())
 
