@@ -30,6 +30,8 @@ from ..ops.tracing import tracing
 from .source import Model, as_model
 from .torch_rows import IGNORED_INPUTS, REFUSED, TORCH_ROWS, NoRow
 
+aten = torch.ops.aten
+VIEWS = (aten.view.default, aten._unsafe_view.default)
 # What torch raises where a kernel asks for a value while it is recorded.
 DATA_DEPENDENT = (
     GuardOnDataDependentSymNode,
@@ -319,9 +321,14 @@ class TorchWriter:
         """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
+        # The examples lie in memory row by row, what runs later may not.
+        is_strided = any(n.target is aten.as_strided.default for n in traced.graph.nodes)
         for inner in traced.graph.nodes:
+            if inner.target in VIEWS:
+                inner.target = aten.reshape.default
             if inner.op == "placeholder":
-                values[inner] = next(rest)
+                value = next(rest)
+                values[inner] = self.method("contiguous", value) if is_strided else value
             elif inner.op == "output":
                 match = fx.map_arg(inner.args[0], lambda n: values[n])
                 return list(match)
