@@ -159,7 +159,8 @@ def export(samples: Sequence[Sample], folder: Path, name: str) -> dict[str, str]
             warnings.simplefilter("ignore")
             program = torch.export.export(Together(samples), tuple(feed))
             torch.export.save(program, folder / f"{name}.pt2")
-        np.savez(folder / f"{name}.npz", **{str(i): t.numpy() for i, t in enumerate(feed)})
+        arrays: dict[str, Any] = {str(i): t.numpy() for i, t in enumerate(feed)}
+        np.savez(folder / f"{name}.npz", **arrays)
     except Exception as error:
         (folder / f"{name}.pt2").unlink(missing_ok=True)
         if len(samples) == 1:

@@ -148,8 +148,10 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
 
 def _dynamic_sizes(source: Model, shapes: Any) -> dict[str, tuple] | None:
     """Return the shapes with names in place of dynamic sizes, by the inputs' names."""
-    if shapes is None or isinstance(shapes, Mapping):
-        return shapes
+    if shapes is None:
+        return None
+    if isinstance(shapes, Mapping):
+        return {name: tuple(shape) for name, shape in shapes.items()}
     return dict(zip(source.input_shapes, map(tuple, shapes), strict=True))
 
 
@@ -298,6 +300,7 @@ def convert_to_int8(
         results, expected = quantized.run(feed), source.run(feed)
         report.add(name, compare(results, expected))
         pairs.append((results[0], expected[0]))
+    feed = next(iter(cases.values()))
     report.change = Change(
         (source.parameter_bytes, quantized.parameter_bytes),
         (source.measure(feed), quantized.measure(feed)),

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,9 @@ def run_file(model: Path, cases: Mapping[str, Feed]) -> dict[str, list[np.ndarra
     """Return the outputs of a ``.onnx`` or ``.pt2`` file for each case of inputs, in order."""
     with tempfile.TemporaryDirectory() as folder:
         inputs, outputs = (Path(folder) / name for name in ("inputs.npz", "outputs.npz"))
-        arrays = {f"{case}/{name}": a for case, feed in cases.items() for name, a in feed.items()}
+        arrays: dict[str, Any] = {
+            f"{case}/{name}": array for case, feed in cases.items() for name, array in feed.items()
+        }
         np.savez(inputs, **arrays)
         _run([str(model.resolve()), str(inputs), str(outputs)])
         results: dict[str, list[np.ndarray]] = {case: [] for case in cases}

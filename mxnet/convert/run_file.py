@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-Run = Callable[[dict[str, np.ndarray]], Iterable[np.ndarray]]
+Run = Callable[[dict[str, np.ndarray]], Iterable[Any]]
 
 
 def load_onnx(path: str) -> Run:
@@ -22,7 +23,7 @@ def load_onnx(path: str) -> Run:
     except ImportError:
         from onnx.reference import ReferenceEvaluator
 
-        evaluator = ReferenceEvaluator(path)
+        evaluator: Any = ReferenceEvaluator(path)
         return lambda feed: evaluator.run(None, {n: feed[n] for n in evaluator.input_names})
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3  # errors
@@ -53,7 +54,7 @@ def main(model: str, inputs: str, outputs: str) -> None:
         for key in stored.files:
             case, _, name = key.partition("/")
             cases.setdefault(case, {})[name] = stored[key]
-    results = {}
+    results: dict[str, Any] = {}
     for case, feed in cases.items():
         print(f"running {case}", flush=True)  # noqa: T201 -- tells the parent how far it came
         results |= {f"{case}/{i}": array for i, array in enumerate(run(feed))}

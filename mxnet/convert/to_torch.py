@@ -333,8 +333,9 @@ class TorchWriter:
                 match = fx.map_arg(inner.args[0], lambda n: values[n])
                 return list(match)
             elif inner.op == "get_attr":
-                path = f"{_identifier(node.name)}_{inner.target.replace('.', '_').strip('_')}"
-                value = getattr(traced, inner.target)
+                name = str(inner.target)
+                path = f"{_identifier(node.name)}_{name.replace('.', '_').strip('_')}"
+                value = getattr(traced, name)
                 if isinstance(value, nn.Module):  # the body of a loop
                     self.root.add_module(path, value)
                 else:

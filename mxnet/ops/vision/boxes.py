@@ -584,7 +584,8 @@ def _match_by_loop(score: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, 
             torch.where(mutual, best_row, column),
         )
 
-    return repeat_while(holds, step, (score, row, column))[1:]
+    _, row, column = repeat_while(holds, step, (score, row, column))
+    return row, column
 
 
 @op("_contrib_bipartite_matching", outputs=2)

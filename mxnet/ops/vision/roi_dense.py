@@ -113,12 +113,12 @@ def max_samples(count: Tensor, ratio: int, bins: int, limit: int) -> int:
 class Samples(NamedTuple):
     """Pixels and weights, ``(regions, bins, samples)``, along one axis."""
 
-    index: Tensor
+    pixel: Tensor
     weight: Tensor
 
     def as_matrix(self, size: int, offset: Tensor | None = None) -> Tensor:
         """Return the weight of every pixel of an axis in every bin."""
-        index = self.index if offset is None else self.index + offset.view(-1, 1, 1)
+        index = self.pixel if offset is None else self.pixel + offset.view(-1, 1, 1)
         matrix = self.weight.new_zeros((*index.shape[:2], size))
         return matrix.scatter_add(2, index, self.weight)
 
