@@ -304,7 +304,8 @@ class TorchWriter:
         extra = call.op.context_for(False, torch.device("cpu"))
 
         def run(*tensors: Tensor) -> Any:
-            created = call.op.function(*tensors, **call.attrs, **extra)
+            args = _by_position(node, tensors)
+            created = call.op.function(*args, **call.attrs, **extra)
             return tuple(created) if isinstance(created, list | tuple) else (created,)
 
         # Fake tensors have no values, so that none can slip into the program as constants.
@@ -406,8 +407,6 @@ class TorchWriter:
 
 def _explain(op: Op, error: Exception) -> str:
     """Return in plain words why the kernel of an operator cannot be recorded."""
-    if op.facts.random:
-        return "draws random numbers to change its data in training. Convert the model without it."
     if isinstance(error, NeedsValues):
         return (
             "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "
@@ -429,6 +428,15 @@ class _NoValues(TorchFunctionMode):
         if func in (Tensor.numpy, Tensor.__array__):
             raise NeedsValues
         return func(*args, **(kwargs or {}))
+
+
+def _by_position(node: Node, tensors: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    """Return the inputs of a kernel with None for those that the node does not have."""
+    op = node.operator
+    if op.variadic is not None or len(tensors) == len(op.inputs):
+        return tensors
+    by_name = dict(zip(node.input_names, tensors, strict=True))
+    return [by_name.get(each.name) for each in op.inputs]
 
 
 def _has_effect(node: fx.Node) -> bool:

@@ -551,6 +551,12 @@ def cond(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
 
 refuse("CTCLoss", why="is a loss of training: convert the network without it, by its output.")
 refuse(
+    *("_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast"),
+    *("_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue"),
+    *("_image_random_lighting", "_image_random_saturation"),
+    why="draws random numbers to change its data in training. Convert the model without it.",
+)
+refuse(
     "_npi_share_memory",
     why="asks where arrays lie in memory, which differs in a torch program.",
 )

@@ -68,23 +68,16 @@ def test_layers_take_data_alone_or_with_states() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch has no fast kernel for it
-@pytest.mark.parametrize("kind", ["projection", "clipping", "lengths"])
+@pytest.mark.parametrize("kind", ["projection", "clipping"])
 def test_what_torch_has_otherwise_is_written_out(kind: str) -> None:
-    """Projections are torch's, clipped cells are steps; lengths, which are values, are refused."""
+    """Projections are torch's, clipped cells are steps."""
     options = {
         "projection": {"projection_size": 2},
         "clipping": {"state_clip_min": -0.1, "state_clip_max": 0.1},
-        "lengths": {"use_sequence_length": True},
     }[kind]
     layer = mx.gluon.rnn.LSTM(3, input_size=2, **options)
     layer.initialize(mx.init.Uniform(1.0))
     data = mx.nd.random.normal(shape=(4, 2, 2))
-    if kind == "lengths":
-        symbol = layer(mx.sym.var("data"), sequence_length=mx.sym.var("lengths"))
-        params = {n: p.data() for n, p in layer.collect_params().items()}
-        with pytest.raises(UnsupportedTorch, match=r"RNN.*values"):
-            to_torch(symbol, params, {"data": data.shape, "lengths": (2,)})
-        return
     output = layer.to_torch(shapes=[data.shape])(data.to_torch())
     assert relative_error(output.detach().numpy(), layer(data).asnumpy()) < 1e-5
 
@@ -93,3 +86,23 @@ def test_sizes_that_follow_from_inputs_need_their_shapes() -> None:
     symbol, params, *_ = _files("cells")
     with pytest.raises(UnsupportedTorch, match="Give shapes"):
         to_torch(symbol, params)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_lengths_of_sequences(name: str) -> None:
+    """An LSTM masks its steps; others would pack by values, which no program can."""
+    layer = getattr(mx.gluon.rnn, name)(3, input_size=2, use_sequence_length=True)
+    layer.initialize(mx.init.Uniform(1.0))
+    symbol = layer(mx.sym.var("data"), sequence_length=mx.sym.var("lengths"))
+    params = {n: p.data() for n, p in layer.collect_params().items()}
+    shapes = {"data": (4, 2, 2), "lengths": (2,)}
+    if name == "GRU":
+        with pytest.raises(UnsupportedTorch, match=r"RNN.*values"):
+            to_torch(symbol, params, shapes)
+        return
+    module = to_torch(symbol, params, shapes)
+    data, lengths = mx.nd.random.normal(shape=(4, 2, 2)), mx.nd.array([4, 2])
+    expected = layer(data, sequence_length=lengths).asnumpy()
+    read = {"data": data.to_torch(), "lengths": lengths.to_torch()}
+    feed = [read[n.name] for n in module.graph.nodes if n.op == "placeholder"]
+    assert relative_error(module(*feed).detach().numpy(), expected) < 1e-5
