@@ -264,3 +264,10 @@ def test_names_in_histories_are_text():
     again = mx.tracking.History()
     again.load_state_dict(history.state_dict())
     assert again.time == [1.0, 2.0]
+
+
+def test_a_name_in_a_table_is_never_a_formula(tmp_path):
+    logger = mx.tracking.CSVLogger(tmp_path / "run.csv")
+    logger.begin(mx.tracking.History())
+    logger.log({"epoch": 0, "time": 1.0, "=cmd()": 0.5})
+    assert (tmp_path / "run.csv").read_text().splitlines()[0] == "epoch,time,cmd()"
