@@ -53,11 +53,13 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
+    if torch._C._len_torch_dispatch_stack():  # torch.compile and its like take tensors of their own
+        return _tensor_of(value, dtype)
     known = known_numbers[dtype]
     match = known.get(value)
     if match is None:
         match = _tensor_of(value, dtype)
-        # Torch's own modes may make other tensors; NaN is not equal to itself.
+        # NaN is not equal to itself.
         if type(match) is Tensor and dtype is not BOOL and value == value:
             store(known, value, match, MAX_KNOWN_NUMBERS)
     return match
