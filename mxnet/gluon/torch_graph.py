@@ -22,6 +22,7 @@ from ..ndarray import NDArray
 from .hybrid import HybridBlock, flatten, regroup
 
 if TYPE_CHECKING:
+    from ..graph.graph import Graph
     from .block import Block
 
 _blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
@@ -57,7 +58,7 @@ def run_graph(
     flat, structure = flatten([_as_placeholder(value) for value in inputs], "input")
     arguments, _ = regroup(flat, structure)
     variables, symbol = block._get_graph(*arguments)
-    feed = dict(zip(names, tensors, strict=True))
+    feed: dict[Any, Tensor] = dict(zip(names, tensors, strict=True))
     present = [array for array in flat if array is not None]
     feed.update({v.name: a._data for v, a in zip(variables, present, strict=True)})
     outputs = _run(symbol._graph, feed, training)
@@ -73,7 +74,7 @@ def _as_placeholder(value: Any) -> Any:
     return wrap_plain(NDArray, value) if isinstance(value, Tensor) else value
 
 
-def _run(graph: Any, feed: dict[str, Tensor], training: bool) -> list[Tensor]:
+def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
     """Run each operator of a graph by its own kernel."""
     tensors = [feed[node.name] for node in graph.variables]
     names = [node.name for node in graph.variables]

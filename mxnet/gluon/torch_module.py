@@ -166,7 +166,7 @@ def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
     """Return positional arguments: blocks take no keywords."""
     if not kwargs:
         return list(args)
-    if type(block).forward is HybridBlock.forward:
+    if isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward:
         names = list(inspect.signature(block.hybrid_forward).parameters)[1:]  # without F
     else:
         names = list(inspect.signature(block.forward).parameters)

@@ -645,7 +645,7 @@ class NDArray(NDArrayMethods):
         return exported(self)
 
     def as_torch(self, grad: bool | None = None) -> Tensor:
-        """Return this array as a torch tensor: the same memory and, while recording, the same graph.
+        """Return a torch tensor on this array's memory and, while recording, in its graph.
 
         Gradients of what torch computes from it flow back into this array's own gradient,
         whether `backward` is called on an array or on a tensor. While recording, write into the

@@ -130,7 +130,7 @@ def test_a_torch_resnet_under_trainer_follows_its_twin_under_torch_optim():
     assert state["1.num_batches_tracked"] == 50
 
 
-# -- arrays ---------------------------------------------------------------------------------------
+# -- arrays ----
 
 
 def test_one_graph_over_both_worlds():
@@ -213,7 +213,7 @@ def test_packed_weights_notice_torchs_writes():
     np.testing.assert_allclose(net(x).asnumpy(), 48)
 
 
-# -- blocks as modules ------------------------------------------------------------------------------
+# -- blocks as modules ----
 
 
 def test_gradients_go_to_the_owner_of_the_leaf():
@@ -367,6 +367,7 @@ def test_what_cannot_be_a_module_says_why():
         net.as_torch()(torch.ones(1, 1, dtype=torch.complex64))
 
 
+@pytest.mark.slow
 def test_hybrid_blocks_go_into_torch_compile_whole():
     class Net(gluon.HybridBlock):
         def __init__(self):
@@ -408,7 +409,7 @@ def test_blocks_without_a_graph_run_eagerly_inside_torch_compile():
     assert compiled(-torch.ones(2)).tolist() == [-1, -1]
 
 
-# -- modules as blocks --------------------------------------------------------------------------------
+# -- modules as blocks ----
 
 
 def half_torch() -> nn.HybridSequential:
@@ -571,7 +572,7 @@ def test_initialize_keeps_what_the_module_has_unless_forced():
         nn.TorchBlock(torch.relu)
 
 
-# -- data -------------------------------------------------------------------------------------------
+# -- data ----
 
 
 def test_data_sets_and_loaders_serve_both_worlds():

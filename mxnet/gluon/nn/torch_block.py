@@ -97,7 +97,7 @@ class TorchBlock(HybridBlock):
 
     def _adopt_tensors(self) -> None:
         """Declare a Gluon parameter on the memory of each tensor of the module."""
-        tensors = dict(self.module.named_parameters(remove_duplicate=False))
+        tensors: dict[str, Tensor] = dict(self.module.named_parameters(remove_duplicate=False))
         tensors.update(self.module.named_buffers(remove_duplicate=False))
         for name, tensor in tensors.items():
             if tensor.dtype not in dtypes.BY_TORCH:
@@ -199,12 +199,12 @@ class TorchBlock(HybridBlock):
             if param._differentiable:
                 continue
             registry, key = _find(self.module, name)
-            tensor = registry[key]
-            if tensor is param._torch and _shares(tensor, param):
+            tensor, held = registry[key], param.as_torch()
+            if tensor is held and _shares(tensor, param):
                 continue
-            if tensor.shape == param._torch.shape and tensor.dtype == param._torch.dtype:
-                param._torch.data.copy_(tensor.detach())
-                registry[key] = param._torch
+            if tensor.shape == held.shape and tensor.dtype == held.dtype:
+                held.data.copy_(tensor.detach())
+                registry[key] = held
             else:
                 param._adopt(tensor)
 
