@@ -215,10 +215,16 @@ def convert(parser: Parser) -> None:
 
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
     mx convert model --to int8 --input images.npy
+    mx convert model --to web --shape data=1,3,224,224 --output site
+
+    web, cpp, libtorch and executorch write a folder that runs the model without MXNext: a page
+    for browsers, C++ programs on ONNX Runtime (with MXNet's C predict API) or on libtorch, and a
+    file for phones.
     """
     _add_model(parser)
     add = parser.add_argument
     targets = ("onnx", "torch", "safetensors", "mxnet", "int8")
+    targets += ("web", "cpp", "libtorch", "executorch")
     add("--to", required=True, choices=targets, help="what to write")
     add("--output", "-o", help="file or prefix to write; default: beside the model")
     add(
@@ -239,6 +245,11 @@ def convert(parser: Parser) -> None:
         choices=("naive", "entropy"),
         default="naive",
         help="how ranges for int8 are chosen: smallest and largest values, or least divergence",
+    )
+    add(
+        "--runtime",
+        metavar="FOLDER",
+        help="node_modules/onnxruntime-web for web to copy; by default pages load it from a CDN",
     )
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)

@@ -21,6 +21,7 @@ from mxnet.formats.atomic import one_commit
 from mxnet.model import named_params, write_symbol
 
 from . import CommandError, UsageError
+from .deploy import FOLDERS, write_folder
 from .models import Model, Predictor, Shapes, load_model, parse_shapes
 from .output import print_json, print_table
 from .predict import Preparation, read_inputs
@@ -60,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
         known = {name: array.shape for name, array in cases[0].items()}
     shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
     dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    if args.to in FOLDERS:
+        report, folder = write_folder(args, model, shapes, dtypes, cases)
+        _print(args, report, model.symbol.list_outputs(), [folder])
+        return 0
     targets = _choose_targets(args, model)
     if args.tolerance is None:
         args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE

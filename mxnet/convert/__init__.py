@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .conversion import convert
+from .deploy import deploy
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
 from .source import ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
@@ -13,6 +14,7 @@ __all__ = [
     "Report",
     "UnsupportedTorch",
     "convert",
+    "deploy",
     "from_torch",
     "load_torch_parameters",
     "read_state_dict",
