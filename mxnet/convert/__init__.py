@@ -7,6 +7,7 @@ from .deploy import deploy
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
 from .source import ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
+from .weights import load_weights
 
 __all__ = [
     "ConversionError",
@@ -17,6 +18,7 @@ __all__ = [
     "deploy",
     "from_torch",
     "load_torch_parameters",
+    "load_weights",
     "read_state_dict",
     "to_torch",
 ]

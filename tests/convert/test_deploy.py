@@ -186,8 +186,7 @@ int main(void) {
   check(MXPredCreate("{}", model, size, 1, 0, 2, keys, starts, sizes, &handle));
   float* image = read_all("sample/input0.bin", &count);
   check(MXPredSetInput(handle, "data0", image, count / 4));
-  const float word = 1;
-  check(MXPredSetInput(handle, "data1", &word, 1));
+  check(MXPredSetInput(handle, "data1", read_all("sample/input1.bin", &count), 1));
   check(MXPredForward(handle));
   mx_uint *shape, ndim;
   check(MXPredGetOutputShape(handle, 0, &shape, &ndim));

@@ -1,8 +1,10 @@
 // Runs model.pt2, compiled by AOTInductor, with libtorch:  ./predict
 // The sample that came with the model is run, and its answers are compared.
+#include <ATen/ATen.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/csrc/jit/serialization/pickle.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -17,7 +19,8 @@ static std::vector<at::Tensor> read_tensors(const std::string& path) {
   if (!file) throw std::runtime_error("cannot read " + path);
   const std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
   std::vector<at::Tensor> tensors;
-  for (const auto& item : torch::jit::pickle_load(bytes).toListRef()) tensors.push_back(item.toTensor());
+  const auto list = torch::jit::pickle_load(bytes);
+  for (const auto& item : list.toListRef()) tensors.push_back(item.toTensor());
   return tensors;
 }
 
