@@ -255,6 +255,28 @@ def convert(parser: Parser) -> None:
     _add_json(parser)
 
 
+@command("say where trained weights of the model zoo can be had", "mxnext_cli.weights:run")
+def weights(parser: Parser) -> None:
+    """Say where trained weights of the zoo's networks can be had; convert a file of them.
+
+    mx weights
+    mx weights resnet50_v1
+    mx weights resnet50_v1 --from resnet50-0676ba61.pth --output resnet50
+    """
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="a network of the zoo; without it all are listed")
+    add(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="weights to convert: .params, .pth, .safetensors, .onnx, a folder or hf://owner/name",
+    )
+    add("--output", "-o", metavar="PREFIX", help="prefix of the files to write; default: NAME")
+    add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
+    add("--force", action="store_true", help="replace files that are there")
+    _add_json(parser)
+
+
 @command("answer HTTP requests with a model", "mxnext_cli.serve:run")
 def serve(parser: Parser) -> None:
     """Answer HTTP requests: POST /predict with JSON or .npy; GET /health, /metrics and /model.

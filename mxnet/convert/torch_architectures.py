@@ -16,6 +16,7 @@ from ..gluon.model_zoo.vision import BottleneckV1, MobileNetV2
 Layers = dict[str, dict[str, Any]]
 # The first linear bottleneck of torchvision's MobileNetV2 has no convolution that widens.
 FIRST_BOTTLENECK = "features.1.conv.0.0"
+CLASSIFIER = {"classifier.1.weight", "classifier.1.bias"}
 BOTTLENECK = "layer1.0.conv3.weight"
 
 
@@ -29,9 +30,13 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
     units: list[BottleneckV1] = []
     net.apply(lambda b: units.append(b) if isinstance(b, BottleneckV1) else None)
     output, change = None, ""
-    if isinstance(net, MobileNetV2) and "classifier.1.bias" in state:
+    if (
+        isinstance(net, MobileNetV2)
+        and {"classifier.1.weight", "classifier.1.bias"} <= state.keys()
+    ):
         output = net.output[0]
-        _replace_output(net, nn.Conv2D(output._channels, 1, prefix=output.prefix))
+        classes, width = state["classifier.1.weight"].shape
+        _replace_output(net, nn.Conv2D(classes, 1, in_channels=width, prefix=output.prefix))
         change = "the last layer has a bias, and the first bottleneck's first layer is identity"
     try:
         yield

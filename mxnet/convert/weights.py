@@ -8,7 +8,9 @@ from typing import Any
 
 from ..error import MXNetError
 from ..gluon import Block
+from ..gluon.parameter.dictionary import named_arrays, without_kind
 from ..imperative.handle import plain
+from ..ndarray import NDArray
 from .from_torch import load_torch_parameters
 
 HUB = "hf://"
@@ -40,7 +42,7 @@ def load_weights(net: Block, source: str | os.PathLike[str], ctx: Any = None) ->
     """
     path = find_file(source)
     if path.suffix == ".params":
-        net.load_parameters(str(path), ctx=ctx)
+        _load_params(net, path, ctx)
         return net
     if path.suffix == ".onnx":
         _load_onnx(net, path)
@@ -91,19 +93,39 @@ def _fetch_from_hub(name: str) -> Path:
     raise MXNetError(f"{name} could not be fetched: {first}") from first
 
 
+def _load_params(net: Block, path: Path, ctx: Any) -> None:
+    """Load by names; those of an exported network may begin with another number."""
+    arrays = {without_kind(name): array for name, array in named_arrays(str(path)).items()}
+    renamed = _rename(net, arrays)
+    if renamed is None:
+        net.load_parameters(str(path), ctx=ctx)
+    else:
+        net.collect_params().load_dict(renamed, ctx, filename=str(path))
+
+
 def _load_onnx(net: Block, path: Path) -> None:
     """Load by the names that `mx.onnx.export_model` writes, or else layer by layer in order."""
     from ..onnx.importer import import_model
 
     _, arguments, auxiliary = import_model(str(path))
     arrays = {**arguments, **auxiliary}
-    params = net.collect_params()
-    if params.keys() <= arrays.keys():
-        params.load_dict(arrays, ignore_extra=True, filename=str(path), cast_dtype=True)
-        return
-    structural = net._collect_params_with_prefix()
-    if structural.keys() <= arrays.keys():
-        for name, param in structural.items():
-            param._load_init(arrays[name], None, True, "current")
+    renamed = _rename(net, arrays)
+    if renamed is not None:
+        net.collect_params().load_dict(
+            renamed, ignore_extra=True, filename=str(path), cast_dtype=True
+        )
         return
     load_torch_parameters(net, {name: plain(array) for name, array in arrays.items()})
+
+
+def _rename(net: Block, arrays: dict[str, NDArray]) -> dict[str, NDArray] | None:
+    """Return the arrays under the names of a network's parameters, if that is what they are.
+
+    Networks of one class are numbered: ``resnetv10_conv0_weight``, ``resnetv11_conv0_weight``.
+    """
+    names = net.collect_params().keys()
+    if names <= arrays.keys():
+        return arrays
+    first = next(iter(arrays), "").partition("_")[0] + "_"
+    renamed = {net.prefix + n.removeprefix(first): a for n, a in arrays.items()}
+    return renamed if names <= renamed.keys() else None
