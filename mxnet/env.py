@@ -120,6 +120,20 @@ VARIABLES = {
             "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
         ),
         Variable(
+            "MXNET_CHECK_FINITE",
+            bool,
+            False,
+            "Raise at the first operator whose result has a NaN or an infinity while its inputs "
+            "have none. For debugging: it is slow.",
+        ),
+        Variable(
+            "MXNET_CHECK_LABELS",
+            bool,
+            True,
+            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
+            "two batches, and warn of those that are out of range.",
+        ),
+        Variable(
             "MXNET_PROGRESS",
             str,
             "auto",

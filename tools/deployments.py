@@ -83,7 +83,7 @@ def run_web(folder: Path, args: argparse.Namespace) -> str:
     """Let headless Chromium check a site; return what the page says."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *_: Any) -> None:
             pass
 
     Handler.extensions_map = {**Handler.extensions_map, ".mjs": "text/javascript"}

@@ -29,7 +29,8 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
     """
     units: list[BottleneckV1] = []
     net.apply(lambda b: units.append(b) if isinstance(b, BottleneckV1) else None)
-    output, change = None, ""
+    output: Any = None
+    change = ""
     if (
         isinstance(net, MobileNetV2)
         and {"classifier.1.weight", "classifier.1.bias"} <= state.keys()
@@ -41,7 +42,7 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
     try:
         yield
     except Exception:
-        if output is not None:
+        if output is not None and isinstance(net, MobileNetV2):
             _replace_output(net, output)
         raise
     if units and BOTTLENECK in state:
@@ -59,7 +60,8 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
 def _move_strides(units: list[BottleneckV1]) -> None:
     """Let the 3x3 convolution of each bottleneck stride instead of the first 1x1 one."""
     for unit in units:
-        first, middle = unit.body[0]._kwargs, unit.body[3]._kwargs
+        layers: Any = unit.body
+        first, middle = layers[0]._kwargs, layers[3]._kwargs
         if middle["stride"] == (1, 1):
             first["stride"], middle["stride"] = middle["stride"], first["stride"]
 
@@ -80,7 +82,8 @@ def fit_layers(net: Block, layers: Layers) -> Layers:
     width = layers[FIRST_BOTTLENECK]["weight"].shape[0]
     if layers.get("features.1.conv.1", {}).get("weight", torch.empty(0)).ndim != 4:
         return layers  # it has three convolutions already
-    epsilon = net.features[3].out[1]._kwargs["eps"]
+    bottleneck: Any = net.features[3]
+    epsilon = bottleneck.out[1]._kwargs["eps"]
     identity = torch.eye(width).reshape(width, width, 1, 1)
     ones, zeros = torch.ones(width), torch.zeros(width)
     normalization = {"weight": ones, "bias": zeros, "running_mean": zeros}

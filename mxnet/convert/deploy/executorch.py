@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,16 @@ def write_executorch(
 ) -> Report:
     """Write model.pte after running it by ExecuTorch's own runtime, and the sample."""
     try:
-        from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-        from executorch.exir import to_edge_transform_and_lower
-        from executorch.runtime import Runtime
+        partitioners = import_module("executorch.backends.xnnpack.partition.xnnpack_partitioner")
+        lower = import_module("executorch.exir").to_edge_transform_and_lower
+        runtime_of = import_module("executorch.runtime").Runtime
     except ImportError as error:
         raise missing("executorch", "executorch", error) from error
     tensors, program = export_program(source, sample)
-    lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    lowered = lower(program, partitioner=[partitioners.XnnpackPartitioner()])
     file = folder / "model.pte"
     file.write_bytes(lowered.to_executorch().buffer)
-    method = Runtime.get().load_program(str(file)).load_method("forward")
+    method = runtime_of.get().load_program(str(file)).load_method("forward")
     report = sample.report(as_arrays(method.execute(list(tensors))), "executorch", tolerance)
     sample.write_bytes(folder / "sample")
     return report
