@@ -71,6 +71,10 @@ class TorchBlock(HybridBlock):
     ----------
     module : torch.nn.Module
         The module. What it writes in place, it writes into its input, as in torch.
+    prefix : str
+        What the names of parameters begin with; by default the class name and a number.
+    params : ParameterDict
+        Accepted as by every block; the parameters are the module's own.
 
     >>> import torch
     >>> net = mx.gluon.nn.HybridSequential()
