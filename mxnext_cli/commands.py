@@ -258,10 +258,16 @@ def convert(parser: Parser) -> None:
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
     mx convert model --to torch --shape data=1,3,224,224 --dynamic-batch
     mx convert model --to int8 --input images.npy
+    mx convert model --to web --shape data=1,3,224,224 --output site
+
+    web, cpp, libtorch and executorch write a folder that runs the model without MXNext: a page
+    for browsers, C++ programs on ONNX Runtime (with MXNet's C predict API) or on libtorch, and a
+    file for phones.
     """
     _add_model(parser)
     add = parser.add_argument
     targets = ("onnx", "torch", "safetensors", "mxnet", "int8")
+    targets += ("web", "cpp", "libtorch", "executorch")
     add("--to", required=True, choices=targets, help="what to write")
     add("--output", "-o", help="file or prefix to write; default: beside the model")
     add(
@@ -292,6 +298,33 @@ def convert(parser: Parser) -> None:
         help="leave this axis of all inputs free, by default the first (onnx, torch)",
     )
     add("--opset", type=_positive, help="version of ONNX's operators to write; default: 13")
+    add(
+        "--runtime",
+        metavar="FOLDER",
+        help="node_modules/onnxruntime-web for web to copy; by default pages load it from a CDN",
+    )
+    add("--force", action="store_true", help="replace files that are there")
+    _add_json(parser)
+
+
+@command("say where trained weights of the model zoo can be had", "mxnext_cli.weights:run")
+def weights(parser: Parser) -> None:
+    """Say where trained weights of the zoo's networks can be had; convert a file of them.
+
+    mx weights
+    mx weights resnet50_v1
+    mx weights resnet50_v1 --from resnet50-0676ba61.pth --output resnet50
+    """
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="a network of the zoo; without it all are listed")
+    add(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="weights to convert: .params, .pth, .safetensors, .onnx, a folder or hf://owner/name",
+    )
+    add("--output", "-o", metavar="PREFIX", help="prefix of the files to write; default: NAME")
+    add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)
 

@@ -22,6 +22,7 @@ from mxnet.model import named_params, write_symbol
 from mxnet.onnx.export import DEFAULT_OPSET
 
 from . import CommandError, UsageError
+from .deploy import FOLDERS, write_folder
 from .models import Model, Predictor, Shapes, load_model, parse_shapes
 from .output import print_json, print_table
 from .predict import Preparation, read_inputs
@@ -63,6 +64,10 @@ def run(args: argparse.Namespace) -> int:
         known = {name: array.shape for name, array in cases[0].items()}
     shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
     dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    if args.to in FOLDERS:
+        report, folder = write_folder(args, model, shapes, dtypes, cases)
+        _print(args, report, model.symbol.list_outputs(), [folder])
+        return 0
     targets = _choose_targets(args, model)
     if args.tolerance is None:
         args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE

@@ -16,7 +16,7 @@ from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.handle import plain, wrap_foreign, wrap_plain
+from ..imperative.handle import plain, wrap_foreign, wrap_plain, wrap_shared
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
 from .ndarray import NDArray
@@ -375,18 +375,26 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
     return output
 
 
-def from_torch(tensor: Tensor) -> NDArray:
-    """Make an array in the memory of a torch tensor.
+def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
+    """Make an array in the memory of a torch tensor; one that is not contiguous is copied.
 
     Parameters
     ----------
     tensor
-        The tensor; a gradient does not flow back to it.
+        The tensor.
+    grad
+        Whether the array is a member of the tensor's graph, if there is one, so that gradients
+        flow back to the tensor; by default only inside `mx.autograd.record()`.
 
-    >>> mx.nd.from_torch(mx.nd.ones((2,)).to_torch()).asnumpy()
-    array([1., 1.], dtype=float32)
+    >>> import torch
+    >>> t = torch.ones(2, requires_grad=True)
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.from_torch(t) * 3
+    >>> y.backward()
+    >>> t.grad
+    tensor([3., 3.])
     """
-    return wrap_foreign(NDArray, tensor.contiguous())
+    return wrap_shared(NDArray, tensor, grad)
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

@@ -35,6 +35,7 @@ from ..imperative.handle import (
     set_empty,
     set_member,
     set_plain,
+    shared_tensor,
     wrap,
     wrap_plain,
     writable,
@@ -642,6 +643,30 @@ class NDArray(NDArrayMethods):
         tensor([1., 1.])
         """
         return exported(self)
+
+    def as_torch(self, grad: bool | None = None) -> Tensor:
+        """Return a torch tensor on this array's memory and, while recording, in its graph.
+
+        Gradients of what torch computes from it flow back into this array's own gradient,
+        whether `backward` is called on an array or on a tensor. While recording, write into the
+        array only: torch takes a write into the tensor for a part of the computation.
+
+        Parameters
+        ----------
+        grad
+            Whether the tensor is a member of the array's graph, if there is one; by default only
+            inside `mx.autograd.record()`.
+
+        >>> import torch
+        >>> x = mx.nd.array([1, 2])
+        >>> x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = torch.sin(x.as_torch()).sum()
+        >>> y.backward()
+        >>> bool((x.grad == x.cos()).min())
+        True
+        """
+        return shared_tensor(self, grad)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = exported(self).cpu().numpy() if copy is False else self.asnumpy()

@@ -54,6 +54,8 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
+    if torch._C._len_torch_dispatch_stack():  # torch.compile and its like take tensors of their own
+        return _tensor_of(value, dtype)
     numbers = known_numbers[dtype]
     match = numbers.get(value)
     if match is None:

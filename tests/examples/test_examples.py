@@ -92,6 +92,13 @@ def test_served_model_answers_as_torch_does(capsys):
     assert "both sides agree" in capsys.readouterr().out
 
 
+def test_a_network_of_two_worlds_learns_from_both_sides(capsys):
+    first, second = run("half_torch", "--epochs", "2")
+    assert first > 0.75
+    assert second > 0.85
+    assert "give the same answers: 100%" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_attention_reverses_sequences():
     assert run("seq2seq_attention", "--length", "4", "--iterations", "200") > 0.5

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from ... import ndarray
 from ...context import current_context
@@ -60,6 +61,14 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
     except (RuntimeError, TypeError) as error:
         raise MXNetError(f"Samples cannot be stacked to a batch: {error}") from error
     return wrap_plain(type(first), stacked, first._ctx)
+
+
+def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.Tensor:
+    """Stack arrays for torch's DataLoader."""
+    return plain(_stacked(arrays))
+
+
+default_collate_fn_map[NDArray] = _collate  # so that it takes Gluon's data sets
 
 
 def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
