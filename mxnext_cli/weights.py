@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mxnet import ndarray as nd
 from mxnet.gluon.model_zoo import model_store, vision
-from mxnet.gluon.model_zoo.weights import TORCH_WEIGHTS, TORCHVISION, VERIFIED
+from mxnet.gluon.model_zoo.weights import TORCH_WEIGHTS, TORCHVISION, describe_check
 
 from . import CommandError, UsageError
 from .output import print_json, print_table
@@ -42,7 +42,7 @@ def _facts(name: str) -> dict[str, str | bool | None]:
         "address": weights and TORCHVISION + weights.file,
         "hub": weights and weights.hub,
         "change": weights and weights.change,
-        "verified": VERIFIED if weights else None,
+        "verified": describe_check(name) if weights else None,
     }
 
 
