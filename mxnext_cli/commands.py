@@ -256,6 +256,7 @@ def convert(parser: Parser) -> None:
     """Convert a model, run both on random and edge inputs, and write it if they agree.
 
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
+    mx convert model --to torch --shape data=1,3,224,224 --dynamic-batch
     mx convert model --to int8 --input images.npy
     """
     _add_model(parser)
@@ -282,6 +283,15 @@ def convert(parser: Parser) -> None:
         default="naive",
         help="how ranges for int8 are chosen: smallest and largest values, or least divergence",
     )
+    add(
+        "--dynamic-batch",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="AXIS",
+        help="leave this axis of all inputs free, by default the first (onnx, torch)",
+    )
+    add("--opset", type=_positive, help="version of ONNX's operators to write; default: 13")
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)
 

@@ -18,6 +18,7 @@ from mxnet import symbol as sym
 from mxnet.error import FormatError, MXNetError
 from mxnet.executor import CachedOp
 from mxnet.graph.passes.infer import infer_shapes, infer_types
+from mxnet.graph.symbol_json import loads
 from mxnet.ndarray import NDArray
 from mxnet.ops.shapes import is_known
 from mxnet.symbol import Symbol
@@ -114,13 +115,15 @@ def variable_roles(symbol: Symbol) -> dict[str, set[str]]:
     return roles
 
 
-def load_model(args: argparse.Namespace, *, needs_params: bool = True) -> Model:
-    """Read the model that the arguments name."""
+def load_model(
+    args: argparse.Namespace, *, needs_params: bool = True, keep_unknown: bool = False
+) -> Model:
+    """Read the model that the arguments name; to look at it, operators may be unknown."""
     path = Path(args.model)
     if path.suffix == ".onnx":
         return _load_onnx(path)
     symbol_path, params_path = _find_files(path, args.epoch, args.params)
-    symbol = read_symbol(symbol_path)
+    symbol = read_symbol(symbol_path, keep_unknown=keep_unknown)
     name = symbol_path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".json")
     if params_path is None:
         if needs_params:
@@ -181,10 +184,13 @@ def _nearby(path: Path) -> str:
     return f"; models there: {', '.join(models[:5])}" if models else ""
 
 
-def read_symbol(path: Path) -> Symbol:
+def read_symbol(path: Path, *, keep_unknown: bool = False) -> Symbol:
     """Read a symbol file; what is wrong with it is said with its name."""
     try:
-        return sym.load(str(path))
+        if not keep_unknown:
+            return sym.load(str(path))
+        text = path.read_text(encoding="utf-8", errors="replace")
+        return Symbol(loads(text, keep_unknown=True))
     except FormatError as error:
         raise CommandError(f"{path}: {error}") from error
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .conversion import convert
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
-from .source import ConversionError, Difference, Report
+from .source import Change, ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
 
 __all__ = [
+    "Change",
     "ConversionError",
     "Difference",
     "Report",

@@ -22,6 +22,7 @@ from ..error import DTypeError, ShapeError
 from .attributes import Shape
 from .declare import Op, op
 from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
+from .tracing import is_traced
 
 Kernel = Callable[..., Tensor]
 BOOL = torch.bool
@@ -58,7 +59,8 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     if match is None:
         match = _tensor_of(value, dtype)
         # Torch's own modes may make other tensors; NaN is not equal to itself.
-        if type(match) is Tensor and dtype is not BOOL and value == value:
+        is_plain = type(match) is Tensor and not is_traced()
+        if is_plain and dtype is not BOOL and value == value:
             store(numbers, value, match, MAX_KNOWN_NUMBERS)
     return match
 

@@ -14,6 +14,7 @@ from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
 from ..tensor.passing import in_row_order, may_share
 from ..tensor.shape_changing import complete_by_size
+from ..tracing import check_values
 
 unary(
     "_npx_relu",
@@ -186,8 +187,8 @@ def constraint_check(input: Tensor, *, msg: str = "Constraint violated.") -> Ten
     array(True)
     """
     out = torch.all(input)
-    if not input.is_meta and not out:
-        raise InvalidValue(msg)
+    if not input.is_meta:
+        check_values(out, InvalidValue(msg))
     return out
 
 

@@ -22,6 +22,7 @@ from ..families import BOOL, check_same_dtype, truncate
 from ..shapes import UNKNOWN, Shapes, TypePattern, broadcast_two, given_shapes, unify
 from ..tensor.passing import in_row_order
 from ..tensor.shape_changing import axis_within
+from ..tracing import check_values
 from .reduce import axes_over, reduced_shape
 
 
@@ -422,8 +423,9 @@ def _real_eigen(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
     A = _number(name, A)
     _square(name, tuple(A.shape))
     values, vectors = torch.linalg.eig(A)
-    if not A.is_meta and values.numel() and values.imag.detach().abs().max() > 1e-15:
-        raise MXNetError(f"{name}: complex eigenvalues are not supported.")
+    if not A.is_meta and values.numel():
+        is_real = ~(values.imag.detach().abs().max() > 1e-15)  # also of nan
+        check_values(is_real, MXNetError(f"{name}: complex eigenvalues are not supported."))
     return values.real.contiguous(), vectors.real.contiguous()
 
 

@@ -15,6 +15,7 @@ from ..attributes import DType, Floats, Shape
 from ..declare import Op, op
 from ..families import BOOL, axes_of, reduction, refuse_bool, shown
 from ..shapes import UNKNOWN, TypePattern, reduced
+from ..tracing import is_traced
 from .shape_changing import axis_within, product
 
 Axes = tuple[int, ...]
@@ -188,7 +189,7 @@ def norm(
     if out_dtype is not None and out_dtype.is_floating_point:
         wide = data.to(torch.promote_types(wide.dtype, out_dtype))
     out = torch.linalg.vector_norm(wide, ord, axes, keepdims)
-    if ord == 2 and data.numel() and not out.is_meta and not _squares_fit(out):
+    if ord == 2 and data.numel() and (is_traced() or (not out.is_meta and not _squares_fit(out))):
         out = _scaled_norm(wide, axes, keepdims)
     out = out.to(out_dtype or data.dtype)
     return out if out.ndim else out.reshape(1)

@@ -16,6 +16,7 @@ from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
 from ..tensor.passing import may_share
+from ..tracing import is_traced
 
 MAX_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
@@ -75,7 +76,8 @@ def to_tensor(data: Tensor) -> Tensor:
 def _channels_first(data: Tensor) -> Tensor:
     """Return channels before height and width, in this order in memory."""
     is_image = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
-    if not (is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel() and _has_opencv()):
+    fits = is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel()
+    if not fits or is_traced() or not _has_opencv():
         return data.movedim(-1, -3).contiguous()
     import cv2
 
