@@ -8,7 +8,7 @@ array([2., 2.], dtype=float32)
 from . import memory
 from . import compatibility, tracebacks
 from . import companions
-from . import base, context, dtypes, error, registry
+from . import accelerator, base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
 from . import autograd

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnet import env, libinfo, runtime
+from mxnet import accelerator, env, libinfo, runtime
 from mxnet import ndarray as nd
 
 from .output import format_bytes, print_facts, print_json, print_table
@@ -92,9 +92,9 @@ def _version(name: str) -> str | None:
 
 def _devices() -> dict[str, Any]:
     devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
-    for number in range(torch.cuda.device_count()):
-        facts = torch.cuda.get_device_properties(number)
-        devices[f"gpu({number})"] = f"{facts.name}, {format_bytes(facts.total_memory)}"
+    for number in range(accelerator.count()):
+        _, total = accelerator.memory_info(number)
+        devices[f"gpu({number})"] = f"{accelerator.describe(number)}, {format_bytes(total)}"
     return devices
 
 
@@ -138,7 +138,7 @@ def _setting_problems() -> list[str]:
 
 
 def _device_problems() -> list[str]:
-    if shutil.which("nvidia-smi") and not torch.cuda.is_available():
+    if shutil.which("nvidia-smi") and not accelerator.count():
         return [
             "there is an NVIDIA driver, but torch sees no GPU: install a build of torch with CUDA"
         ]

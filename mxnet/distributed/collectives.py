@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from .. import accelerator
 from .. import optimizer as opt
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
@@ -571,7 +572,7 @@ def nccl_built() -> bool:
 
 mpi_built = mpi_enabled = ddl_built = ccl_built = rocm_built = mpi_threads_supported
 gloo_enabled = gloo_built
-cuda_built = torch.cuda.is_available
+cuda_built = accelerator.has_cuda
 
 
 class DistributedOptimizer(opt.Optimizer):

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import env
+from .. import accelerator, env
 from ..error import MXNetError
 from ..ops.nn import over_workers
 from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
@@ -74,9 +74,8 @@ class Group:
             members.monitor_store, self.rank, self.size, heartbeat, serves=members.serves
         )
         if self.size > 1 and not dist.is_initialized():
-            both = torch.cuda.is_available() and dist.is_nccl_available()
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if both else "gloo",
+                accelerator.distributed_backend(),
                 store=dist.PrefixStore("torch", members.store),
                 rank=self.rank,
                 world_size=self.size,

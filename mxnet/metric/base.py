@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import registry
+from .. import accelerator, registry
 from ..error import ShapeError
 from ..imperative.handle import Handle, plain
 from ..ops.documentation import inherits_parameters
@@ -351,12 +351,12 @@ def as_float(tensor: Tensor) -> Tensor:
 
 def wide(tensor: Tensor) -> torch.dtype:
     """Return the widest float type that the tensor's device has."""
-    return torch.float32 if tensor.device.type == "mps" else torch.float64
+    return accelerator.widest_float(tensor.device)
 
 
 def stays_on_device(tensor: Tensor) -> bool:
     """Return whether to read the tensor now would make the host wait for its device."""
-    return tensor.is_cuda
+    return not tensor.is_cpu
 
 
 def quotient(total: Any, count: Any) -> Any:
