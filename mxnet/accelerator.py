@@ -29,6 +29,7 @@ __all__ = [
     "get_rng_state",
     "has_cuda",
     "has_cudnn",
+    "is_used",
     "memory_info",
     "memory_use",
     "pin",
@@ -109,6 +110,15 @@ def _kind() -> str | None:
 def _module(kind: str) -> Any:
     """Return the module of a kind of device, such as `torch.cuda`."""
     return getattr(torch, kind)
+
+
+def is_used() -> bool:
+    """Return whether an array may have been put on a device.
+
+    >>> mx.accelerator.is_used() <= (mx.accelerator.count() > 0)
+    True
+    """
+    return _is_used
 
 
 def started_devices() -> Sequence[torch.device]:

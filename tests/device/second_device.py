@@ -86,9 +86,20 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
 
 
+def ensure() -> None:
+    """Load the second device, unless torch has an accelerator here."""
+    if not hasattr(torch, "accelerator") or not torch.accelerator.is_available():
+        load()
+
+
+def is_loaded() -> bool:
+    """Return whether the accelerator of this process is the second device."""
+    return hasattr(torch, NAME)
+
+
 def load() -> None:
     """Make the two devices those of `torch.accelerator` in this process."""
-    if hasattr(torch, NAME):
+    if is_loaded():
         return
     torch.ops.load_library(str(build()))
     torch.ops.second_device.register_hooks()

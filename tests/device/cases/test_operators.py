@@ -1,0 +1,70 @@
+"""Every operator's samples on a device: forward, gradients, `out=`, `grad_req`, bound graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+import mxnet as mx
+from mxnet.ops import registry
+from tests.device.cases.comparing import assert_close, assert_on, values
+from tests.grammar.calling import arrays_of, call, differentiable, run_backward
+from tests.grammar.properties import check_all, for_rows
+from tests.grammar.sampling import Row
+
+
+def _run(row: Row, grad_req: str = "write", times: int = 1) -> tuple[list, list]:
+    """Return outputs and gradients in the current context."""
+    arrays = arrays_of(row)
+    positions = differentiable(arrays) if row.has_gradients else []
+    for _ in range(times):
+        outputs = run_backward(row, arrays, positions, grad_req) if positions else call(row, arrays)
+    return outputs, [arrays[i].grad for i in positions]
+
+
+def _compare(row: Row, ctx: mx.Context) -> None:
+    mx.random.seed(0)
+    expected = [values(part) for part in _run(row)]
+    with ctx:
+        mx.random.seed(0)
+        actual = _run(row)
+    for arrays, right in zip(actual, expected, strict=True):
+        assert_on(ctx, *arrays)
+        assert_close(values(arrays), right, row.rtol, row.atol)
+
+
+@for_rows(lambda row: True, at_most=3)
+def test_forward_and_gradients(family: str, rows: list[Row], last: mx.Context) -> None:
+    check_all(rows, lambda row: _compare(row, last))
+
+
+@pytest.mark.slow
+@for_rows(lambda row: True)
+def test_forward_and_gradients_of_all_rows(family: str, rows: list[Row], last: mx.Context) -> None:
+    check_all(rows, lambda row: _compare(row, last))
+
+
+@for_rows(lambda row: not registry.get(row.op).facts.random and not row.train, at_most=1)
+def test_out(family: str, rows: list[Row], last: mx.Context) -> None:
+    """`out=` is written where it is."""
+
+    def check(row: Row) -> None:
+        with last:
+            outputs = call(row, arrays_of(row))
+            targets = [o.zeros_like() for o in outputs]
+            call(row, arrays_of(row), out=targets if len(targets) > 1 else targets[0])
+        assert_on(last, *targets)
+        assert_close(values(targets), values(outputs), row.rtol, row.atol)
+
+    check_all(rows, check)
+
+
+@for_rows(lambda row: row.has_gradients and not registry.get(row.op).facts.random, at_most=1)
+def test_gradients_are_added(family: str, rows: list[Row], last: mx.Context) -> None:
+    def check(row: Row) -> None:
+        expected = values(_run(row, "add", times=2)[1])
+        with last:
+            gradients = _run(row, "add", times=2)[1]
+        assert_on(last, *gradients)
+        assert_close(values(gradients), expected, row.rtol, row.atol)
+
+    check_all(rows, check)
