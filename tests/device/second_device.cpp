@@ -8,17 +8,31 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_coalesce.h>
+#include <ATen/ops/_coalesced_native.h>
+#include <ATen/ops/_indices_native.h>
 #include <ATen/ops/_local_scalar_dense.h>
-#include <ATen/ops/_local_scalar_dense_native.h>
+#include <ATen/ops/_nnz_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/_sparse_coo_tensor_with_dims_and_tensors_native.h>
+#include <ATen/ops/_sparse_coo_tensor_with_dims_native.h>
+#include <ATen/ops/_values_native.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/clone_native.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/copy.h>
+#include <ATen/ops/copy_sparse_to_sparse_native.h>
+#include <ATen/ops/dense_dim_native.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/indices_native.h>
+#include <ATen/ops/is_coalesced_native.h>
 #include <ATen/ops/resize_native.h>
 #include <ATen/ops/set_native.h>
+#include <ATen/ops/sparse_dim_native.h>
 #include <ATen/ops/unfold_native.h>
+#include <ATen/ops/values_native.h>
 #include <ATen/ops/view_as_complex_native.h>
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
@@ -267,6 +281,11 @@ Tensor empty_strided(IntArrayRef size, IntArrayRef stride, optional<c10::ScalarT
                                            dtype.value_or(c10::ScalarType::Float));
 }
 
+const Tensor& resize(const Tensor& self, IntArrayRef size, optional<c10::MemoryFormat> format) {
+  const c10::DeviceGuard guard(self.device());
+  return at::native::resize_(self, size, format);
+}
+
 Tensor to_device(const Tensor& host, Device device) {
   auto result = empty_strided(host.sizes(), host.strides(), host.scalar_type(), std::nullopt,
                               device, std::nullopt);
@@ -320,12 +339,66 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(
   return {back(std::get<0>(grads)), back(std::get<1>(grads)), back(std::get<2>(grads))};
 }
 
+// Sparse tensors, of which torch makes the gradients of embeddings, are two dense ones.
+Tensor sparse_on_host(const Tensor& sparse) {
+  auto host = at::_sparse_coo_tensor_unsafe(on_host(sparse._indices()), on_host(sparse._values()),
+                                            sparse.sizes());
+  return host._coalesced_(sparse.is_coalesced());
+}
+
+Tensor sparse_to_device(const Tensor& host, Device device) {
+  auto sparse = at::_sparse_coo_tensor_unsafe(to_device(host._indices(), device),
+                                              to_device(host._values(), device), host.sizes());
+  return sparse._coalesced_(host.is_coalesced());
+}
+
+Tensor sparse_of_parts(int64_t sparse_dim, int64_t dense_dim, c10::SymIntArrayRef size,
+                       const Tensor& indices, const Tensor& values,
+                       optional<c10::ScalarType> dtype, optional<c10::Layout> layout,
+                       optional<Device> device, optional<bool> pin, optional<bool> coalesced) {
+  const c10::DeviceGuard guard(values.device());
+  return at::native::new_with_dims_and_tensor_sparse_symint(
+      sparse_dim, dense_dim, size, indices, values, dtype, layout, device, pin, coalesced);
+}
+
+Tensor sparse_of_dims(int64_t sparse_dim, int64_t dense_dim, IntArrayRef size,
+                      optional<c10::ScalarType> dtype, optional<c10::Layout> layout,
+                      optional<Device> device, optional<bool> pin) {
+  const c10::DeviceGuard guard(check(device, dtype));
+  return at::native::new_with_dims_sparse(sparse_dim, dense_dim, size, dtype, layout, device, pin);
+}
+
+Tensor coalesce(const Tensor& self) {
+  return sparse_to_device(at::_coalesce(sparse_on_host(self)), self.device());
+}
+
+Tensor add_sparse(const Tensor& self, const Tensor& other, const at::Scalar& alpha) {
+  TORCH_CHECK(self.device() == other.device(), "add: ", self.device(), " and ", other.device());
+  if (!self.is_sparse()) {
+    return to_device(at::add(on_host(self), sparse_on_host(other), alpha), self.device());
+  }
+  return sparse_to_device(at::add(sparse_on_host(self), sparse_on_host(other), alpha),
+                          self.device());
+}
+
+Tensor to_dense(const Tensor& self, optional<c10::ScalarType> dtype, optional<bool>) {
+  return to_device(sparse_on_host(self).to_dense(dtype), self.device());
+}
+
 // ---- everything else ------------------------------------------------------------------------
 
 // What CUDA's kernels take from the CPU: numbers as 0-dimensional tensors, and indices.
 bool may_be_on_host(const std::string& name, const Tensor& tensor) {
   return tensor.dim() == 0 || name.rfind("aten::index", 0) == 0 ||
          name.rfind("aten::_index_put_impl", 0) == 0;
+}
+
+// CUDA has no products of integers, which the CPU's kernels have.
+bool is_product(const std::string& name) {
+  static const std::set<std::string> names = {"aten::mm",  "aten::addmm",   "aten::bmm",
+                                              "aten::mv",  "aten::addmv",   "aten::dot",
+                                              "aten::vdot", "aten::baddbmm", "aten::addbmm"};
+  return names.count(name) > 0;
 }
 
 struct SameDevice {
@@ -342,6 +415,9 @@ struct SameDevice {
     TORCH_CHECK(!device || *device == tensor.device(), "Expected all tensors to be on the same ",
                 "device, but ", name, " got ", *device, " and ", tensor.device());
     device = tensor.device();
+    TORCH_CHECK(c10::isFloatingType(tensor.scalar_type()) ||
+                    c10::isComplexType(tensor.scalar_type()) || !is_product(name),
+                name, " is not implemented for ", tensor.scalar_type(), ", as on CUDA");
   }
   void meet(const c10::IValue& value) {
     if (value.isTensor()) return meet(value.toTensor());
@@ -403,7 +479,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", &copy_from_and_resize);
   m.impl("_local_scalar_dense", &local_scalar);
   m.impl("set_.source_Storage_storage_offset", &at::native::set_storage_cpu_);
-  m.impl("resize_", &at::native::resize_);
+  m.impl("resize_", &resize);
   m.impl("as_strided", &at::native::as_strided_tensorimpl);
   m.impl("view", static_cast<Tensor (*)(const Tensor&, IntArrayRef)>(&at::native::view));
   m.impl("_reshape_alias", &at::native::_reshape_alias);
@@ -412,6 +488,25 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("view_as_complex", &at::native::view_as_complex);
   m.impl("convolution_overrideable", &convolution);
   m.impl("convolution_backward_overrideable", &convolution_backward);
+}
+
+TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
+  m.impl("_sparse_coo_tensor_with_dims_and_tensors", &sparse_of_parts);
+  m.impl("_sparse_coo_tensor_with_dims", &sparse_of_dims);
+  m.impl("_indices", &at::native::_indices_sparse);
+  m.impl("_values", &at::native::_values_sparse);
+  m.impl("indices", &at::native::indices_sparse);
+  m.impl("values", &at::native::values_sparse);
+  m.impl("_nnz", &at::native::_nnz_sparse);
+  m.impl("sparse_dim", &at::native::sparse_dim_sparse);
+  m.impl("dense_dim", &at::native::dense_dim_sparse);
+  m.impl("is_coalesced", &at::native::is_coalesced_sparse);
+  m.impl("_coalesced_", &at::native::_coalesced_sparse_);
+  m.impl("clone", &at::native::clone_sparse);
+  m.impl("copy_sparse_to_sparse_", &at::native::copy_sparse_);
+  m.impl("_coalesce", &coalesce);
+  m.impl("add.Tensor", &add_sparse);
+  m.impl("_to_dense", &to_dense);
 }
 
 // ---- for tests/device/second_device.py ------------------------------------------------------
