@@ -15,11 +15,12 @@ from typing import Any
 import torch
 
 from . import env
-from .error import MXNetError
+from .error import DTypeError, MXNetError
 
 __all__ = [
     "can_pin",
     "capability",
+    "check_dtype",
     "count",
     "cuda",
     "describe",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 _KINDS = ("cuda", "xpu", "mps")  # asked in this order where torch cannot say what it runs on
+_WITHOUT_FLOAT64 = {"mps"}
 _devices: list[torch.device] = []  # once found they stay
 _is_used = False
 
@@ -338,7 +340,29 @@ def widest_float(device: torch.device) -> torch.dtype:
     >>> mx.accelerator.widest_float(torch.device("mps"))
     torch.float32
     """
-    return torch.float32 if device.type == "mps" else torch.float64
+    return torch.float32 if device.type in _WITHOUT_FLOAT64 else torch.float64
+
+
+def check_dtype(dtype: torch.dtype, device: torch.device) -> None:
+    """Raise an error if a device cannot hold a data type, which says what to do.
+
+    Parameters
+    ----------
+    dtype
+        The data type.
+    device
+        The device that an array is about to be put on.
+
+    >>> import torch
+    >>> mx.accelerator.check_dtype(torch.float64, torch.device("mps"))
+    Traceback (most recent call last):
+    mxnet.error.DTypeError: MPS devices have no float64: use float32, or keep the array on mx.cpu().
+    """
+    if dtype is torch.float64 and device.type in _WITHOUT_FLOAT64:
+        raise DTypeError(
+            f"{device.type.upper()} devices have no float64: use float32, or keep the array on "
+            "mx.cpu()."
+        )
 
 
 def uses_tf32(device: torch.device) -> bool:

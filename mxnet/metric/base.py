@@ -157,8 +157,8 @@ class EvalMetric:
     def _tally(self, total: Tensor | float, count: Tensor | int) -> None:
         """Add what a batch gave to the local and global sums, without waiting for a GPU."""
         if isinstance(total, Tensor) and stays_on_device(total):
-            total = total.double()
-            count = count.double() if isinstance(count, Tensor) else torch.full_like(total, count)
+            total = total.to(wide(total))
+            count = count.to(total) if isinstance(count, Tensor) else torch.full_like(total, count)
             pending = self.__dict__.setdefault("_pending", {})
             step = torch.stack((total, count))
             sums = pending.get(total.device)

@@ -700,6 +700,7 @@ class NDArray(NDArrayMethods):
             return other
         if isinstance(other, Context):
             device = torch_device(other)
+            accelerator.check_dtype(plain(self).dtype, device)
             try:
                 tensor = current(self)
             except IntegerInGraph:

@@ -417,7 +417,7 @@ struct SameDevice {
     device = tensor.device();
     TORCH_CHECK(c10::isFloatingType(tensor.scalar_type()) ||
                     c10::isComplexType(tensor.scalar_type()) || !is_product(name),
-                name, " is not implemented for ", tensor.scalar_type(), ", as on CUDA");
+                "\"addmm_cuda\" not implemented for '", tensor.scalar_type(), "'");
   }
   void meet(const c10::IValue& value) {
     if (value.isTensor()) return meet(value.toTensor());

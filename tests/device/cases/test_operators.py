@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import mxnet as mx
 from mxnet.ops import registry
+from tests.device import second_device
 from tests.device.cases.comparing import assert_close, assert_on, values
 from tests.grammar.calling import arrays_of, call, differentiable, run_backward
 from tests.grammar.properties import check_all, for_rows
@@ -68,3 +71,32 @@ def test_gradients_are_added(family: str, rows: list[Row], last: mx.Context) -> 
         assert_close(values(gradients), expected, row.rtol, row.atol)
 
     check_all(rows, check)
+
+
+MIN_OPERATORS = 150
+
+
+@pytest.mark.skipif(not second_device.is_loaded(), reason="only the second device keeps a list")
+def test_operators_have_kernels_of_cuda() -> None:
+    """Whatever ran here so far exists for CUDA, by torch's own table of kernels."""
+    yaml = pytest.importorskip("yaml")
+    torchgen = pytest.importorskip("torchgen")
+    table = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"
+    rows = {
+        row["func"].split("(")[0]: row for row in yaml.load(table.read_text(), yaml.CSafeLoader)
+    }
+    operators = {name.removeprefix("aten::") for name in second_device.operators()}
+    if len(operators) < MIN_OPERATORS:
+        pytest.skip("the tests before this one run the operators, and were left out")
+    missing = [name for name in sorted(operators) if not _runs_on_cuda(rows, name)]
+    assert not missing
+
+
+def _runs_on_cuda(rows: dict[str, dict], name: str) -> bool:
+    row = rows[name]
+    if "structured_delegate" in row:
+        return _runs_on_cuda(rows, row["structured_delegate"])
+    if "ufunc_inner_loop" in row or "dispatch" not in row:
+        return True
+    keys = {key.strip() for keys in row["dispatch"] for key in keys.split(",")}
+    return "CUDA" in keys or any(key.startswith("Composite") for key in keys)
