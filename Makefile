@@ -14,10 +14,11 @@ OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
 NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/checkpoint \
 	tests/gluon/test_golden.py tests/gluon/test_layers.py tests/gluon/test_rnn_cells.py
 
-.PHONY: help test lint format demo bench docs site clean
+.PHONY: help test test-gpu lint format demo bench docs site clean
 
 help:
 	@echo "make test    run the linters, the type checker and all tests"
+	@echo "make test-gpu  run the tests of devices and operators on the GPU of this machine"
 	@echo "make demo    train a small network; results go to demo_output/"
 	@echo "make bench   measure speed"
 	@echo "make docs    regenerate stubs and the tables of operators and variables"
@@ -47,6 +48,12 @@ test: lint
 	$(OLD_PROCESSOR) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(NUMERICS)
 	@seconds=$$(($$(date +%s) - $(START))); \
 	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, $(JOBS) processes at a time"
+
+# The tests of devices on a real accelerator (without one, on two devices in ordinary memory), all
+# operators included. For CUDA: make TORCH_INDEX= test-gpu
+test-gpu: $(READY)
+	MXNEXT_TEST_DEVICE=1 $(BIN)/python -m pytest -q tests/device/cases
+	$(BIN)/python -m pytest -q -p tests.device.plugin tests/optimizer tests/metric tests/test_autograd.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -44,6 +44,10 @@ MIN_SHARED_BYTES = 64 << 20
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 1 if something is wrong."""
     facts = gather()
+    if args.bench:
+        from .bench import measure_devices  # lazy import: it computes for seconds
+
+        facts["speed"] = measure_devices()
     if args.json:
         print_json(facts)
         return 1 if facts["problems"] else 0
@@ -56,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     print_facts(facts["devices"], title="devices")
     print(f"features: {', '.join(facts['features'])}")
     print_facts(facts["settings"], title="settings that differ from their defaults")
+    if args.bench:
+        print_table(("device", "case", "MXNext", "torch", "ratio"), facts["speed"])
     for problem in facts["problems"]:
         print(f"problem: {problem}")
     if not facts["problems"]:
