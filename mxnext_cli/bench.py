@@ -18,6 +18,7 @@ from mxnet.context import Context, cpu, gpu, torch_device
 from mxnet.gluon import nn
 
 ROUNDS, WARMUP, MIN_SECONDS = 5, 3, 0.05
+CPU_SIZE, GPU_SIZE = 256, 2048  # of matrices
 Step = Callable[[], object]
 
 
@@ -64,7 +65,7 @@ def _small_add(ctx: Context, device: torch.device) -> tuple[Step, Step]:
 
 
 def _product(ctx: Context, device: torch.device) -> tuple[Step, Step]:
-    size = 256 if device.type == "cpu" else 2048
+    size = CPU_SIZE if device.type == "cpu" else GPU_SIZE
     a, x = nd.ones((size, size), ctx=ctx), torch.ones(size, size, device=device)
     return lambda: nd.dot(a, a), lambda: torch.mm(x, x)
 

@@ -56,8 +56,8 @@ MUTATIONS = [
     ),
     Mutation(
         "mxnet.imperative.gradient",
-        "torch.ones_like(head, requires_grad=False)",
-        "torch.ones(head.shape, dtype=head.dtype)",
+        "(head,), (torch.ones_like(head, requires_grad=False),)",
+        "(head,), (torch.ones(head.shape, dtype=head.dtype),)",
         "test_layers.py test_losses",
     ),
     Mutation(

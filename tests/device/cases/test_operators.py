@@ -35,7 +35,7 @@ def _compare(row: Row, ctx: mx.Context) -> None:
         assert_close(values(arrays), right, row.rtol, row.atol)
 
 
-@for_rows(lambda row: True, at_most=3)
+@for_rows(lambda row: True, at_most=12)
 def test_forward_and_gradients(family: str, rows: list[Row], last: mx.Context) -> None:
     check_all(rows, lambda row: _compare(row, last))
 
