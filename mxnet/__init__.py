@@ -11,7 +11,7 @@ from . import companions
 from . import accelerator, base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
-from . import autograd
+from . import anomaly, autograd
 from . import attribute, name
 from . import symbol, symbol as sym
 from . import numpy, numpy as np
@@ -58,5 +58,6 @@ from .util import (
 
 companions.install()
 tracebacks.install()
+anomaly.install()
 compatibility.complete_star_imports()
 kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import torch
 
+from .anomaly import detect_anomaly
 from .base import string_types
 from .error import InvalidValue, MXNetError
 from .imperative.gradient import (
@@ -35,6 +36,7 @@ from .ops.interpreters import active
 __all__ = [
     "Function",
     "backward",
+    "detect_anomaly",
     "get_symbol",
     "grad",
     "is_recording",

@@ -160,6 +160,20 @@ VARIABLES = {
             "CUDA: percentage of each GPU's memory that arrays of this process leave alone.",
         ),
         Variable(
+            "MXNET_CHECK_FINITE",
+            bool,
+            False,
+            "Raise at the first operator whose result has a NaN or an infinity while its inputs "
+            "have none. For debugging: it is slow.",
+        ),
+        Variable(
+            "MXNET_CHECK_LABELS",
+            bool,
+            True,
+            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
+            "two batches, and warn of those that are out of range.",
+        ),
+        Variable(
             "MXNET_PROGRESS",
             str,
             "auto",

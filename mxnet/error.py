@@ -259,6 +259,20 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError):
         )
 
 
+def add_note(error: BaseException, text: str) -> None:
+    """Add a line to what is shown of an error.
+
+    >>> error = mx.MXNetError("bad image")
+    >>> add_note(error, "In sample 7.")
+    >>> str(error).splitlines()
+    ['bad image', 'In sample 7.']
+    """
+    if isinstance(error, MXNetError) and len(error.args) == 1:
+        error.args = (f"{error.args[0]}\n{text}",)
+    elif (add := getattr(error, "add_note", None)) is not None:  # Python 3.11
+        add(text)
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return a sentence that names the closest known spelling, or an empty string.
 

@@ -60,6 +60,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, target, content=_redirect(text, source, target)))
     for page in reference.PAGES:
         files.append(File.generated(config, page.path, content=reference.render(page)))
+    for path, text in reference.function_pages().items():
+        files.append(File.generated(config, path, content=text))
     rows = [f"- [{page.title}]({posixpath.basename(page.path)})" for page in reference.PAGES]
     text = "# API reference\n\nAll public names, from their docstrings.\n\n" + "\n".join(rows)
     files.append(File.generated(config, "reference/index.md", content=text + "\n"))

@@ -48,7 +48,7 @@ def existing_file(location: str | os.PathLike[str]) -> Path:
         return path
     if path.exists():
         raise MissingFile(f"Cannot read {str(path)!r}: it is not a regular file.")
-    raise MissingFile(f"Cannot read {str(path)!r}: there is no such file.")
+    raise MissingFile(f"Cannot read {str(path)!r}: No such file or directory.")
 
 
 _HAS_PREAD = hasattr(os, "pread")

@@ -188,7 +188,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         else:
             reason = f"{error}" if len(shape) <= len(part) else "it has more axes."
         raise InvalidValue(
-            f"an array of shape {shape} cannot be written into the part of shape {part}: {reason}"
+            "operands could not be broadcast together: an array of shape "
+            f"{shape} cannot be written into the part of shape {part}: {reason}"
         ) from None
 
 

@@ -329,7 +329,7 @@ def test_file_addresses_are_local(tmp_path):
 
 
 def test_a_missing_file_is_both_errors(tmp_path):
-    with pytest.raises(MXNetError, match="no such file"):
+    with pytest.raises(MXNetError, match="No such file"):
         read(tmp_path / "none")
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "none")

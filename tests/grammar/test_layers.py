@@ -17,7 +17,7 @@ LAYERS = [
         "attribute", "caches", "libinfo", "companions", "compatibility", "tracebacks",
     },
     {"ops", "formats"},
-    {"graph", "quantization", "imperative", "composites"},
+    {"graph", "quantization", "imperative", "composites", "anomaly"},
     {"ndarray", "autograd", "random", "symbol", "util"},
     {
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
