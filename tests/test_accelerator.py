@@ -12,7 +12,6 @@ import torch
 import mxnet as mx
 from mxnet import accelerator
 
-
 SWITCHES: list[tuple[Any, str]] = [
     (torch.backends.cudnn, "benchmark"),
     (torch.backends.cudnn, "deterministic"),
