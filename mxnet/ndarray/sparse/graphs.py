@@ -7,7 +7,7 @@ where they end, the values are the numbers of the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -292,7 +292,8 @@ def _samples(
     """
     ctx = _check_graph("dgl_csr_neighbor_sample", graph).context
     if ctx.device_type == "gpu":
-        graph, weights = graph.as_in_context(cpu()), None if weights is None else weights.cpu()
+        graph = cast("CSRNDArray", graph.as_in_context(cpu()))
+        weights = None if weights is None else weights.cpu()
         seed_arrays = [seeds.as_in_context(cpu()) for seeds in seed_arrays]
     samples = [_sample(graph, seeds, weights, *limits) for seeds in seed_arrays]
     return [array.as_in_context(ctx) for kind in zip(*samples, strict=True) for array in kind]
