@@ -244,13 +244,13 @@ RNG_ARRAYS = RNG.standard_normal((3, 4, 5)).astype("float32")
 # One of each family, with the smallest image that it takes.
 ZOO = {
     "alexnet": 64,
-    "densenet121": 32,
-    "inceptionv3": 80,
+    "densenet121": 224,
+    "inceptionv3": 299,
     "mobilenet0.25": 32,
     "mobilenetv2_0.25": 32,
     "resnet18_v1": 32,
     "resnet18_v2": 32,
-    "squeezenet1.1": 48,
+    "squeezenet1.1": 224,
     "vgg11_bn": 32,
 }
 QUICK = ["mobilenet0.25", "resnet18_v2"]
@@ -260,7 +260,7 @@ def _zoo_step(name: str, ctx: mx.Context) -> list:
     net = gluon.model_zoo.vision.get_model(name, classes=4)
     net.initialize(mx.init.Constant(0.01), ctx=ctx)
     size = ZOO[name]
-    x = nd.array(np.random.default_rng(0).standard_normal((2, 3, size, size)), ctx=ctx)
+    x = nd.array(np.random.default_rng(0).standard_normal((1, 3, size, size)), ctx=ctx)
     net(x)
     for i, parameter in enumerate(net.collect_params().values()):
         if parameter.name.endswith("weight"):
