@@ -5,6 +5,10 @@
 array([2., 2.], dtype=float32)
 """
 
+from . import role
+
+role.hand_over()  # does not return in the servers of a distributed job
+
 from . import memory
 from . import compatibility, tracebacks
 from . import companions
@@ -60,4 +64,3 @@ companions.install()
 tracebacks.install()
 anomaly.install()
 compatibility.complete_star_imports()
-kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

@@ -391,7 +391,8 @@ examples:
     add("--env-server", action="append", default=[], help="likewise, for servers only")
     add("--max-restarts", type=int, default=0, help="start again so often after a failure")
     add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
-    add("--log-dir", help="also keep the output of each worker there")
+    add("--join-timeout", type=float, help="seconds for which workers wait for each other")
+    add("--log-dir", help="also keep the output of each process there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
     add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 

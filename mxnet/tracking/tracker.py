@@ -49,8 +49,8 @@ class History(Mapping[str, list[float]]):
         try:
             return self._metrics[name]
         except KeyError:
-            known = ", ".join(self._metrics) or "none yet"
-            raise KeyError(f"No metric {name!r} was recorded; there are: {known}") from None
+            names = ", ".join(self._metrics) or "none yet"
+            raise KeyError(f"No metric {name!r} was recorded; there are: {names}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)
