@@ -24,11 +24,12 @@ QUICK := tests/executor tests/gluon tests/graph tests/imperative tests/io tests/
 # Tests of a file run in one process: fixtures of a module are made once.
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
-.PHONY: help test test-quick lint format demo bench docs site clean
+.PHONY: help test test-quick test-gpu lint format demo bench docs site clean
 
 help:
 	@echo "make test        run the linters, the type checker and all tests"
 	@echo "make test-quick  run the quick tests of the core, for the daily loop (2 minutes)"
+	@echo "make test-gpu    run the tests of devices and operators on the GPU of this machine"
 	@echo "make demo        train a small network; results go to demo_output/"
 	@echo "make bench       measure speed"
 	@echo "make docs        regenerate stubs and the tables of operators and variables"
@@ -62,6 +63,12 @@ test: lint
 test-quick: $(READY)
 	$(BIN)/ruff check .
 	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" $(QUICK)
+
+# The tests of devices on a real accelerator (without one, on two devices in ordinary memory), all
+# operators included. For CUDA: make TORCH_INDEX= test-gpu
+test-gpu: $(READY)
+	MXNEXT_TEST_DEVICE=1 $(BIN)/python -m pytest -q tests/device/cases
+	$(BIN)/python -m pytest -q -p tests.device.plugin tests/optimizer tests/metric tests/test_autograd.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -12,7 +12,7 @@ role.hand_over()  # does not return in the servers of a distributed job
 from . import memory
 from . import compatibility, tracebacks
 from . import companions
-from . import base, context, dtypes, error, registry
+from . import accelerator, base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
 from . import anomaly, autograd

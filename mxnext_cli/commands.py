@@ -167,6 +167,7 @@ def _add_model(
 
 def _add_model_of_samples(parser: Parser) -> None:
     _add_model(parser, "shape of an input without its batch, such as data=3,224,224")
+    parser.add_argument("--device", help="where it runs: cpu, gpu or gpu:1", metavar="DEVICE")
 
 
 def _add_preparation(parser: Parser) -> None:
@@ -399,6 +400,9 @@ def fix(parser: Parser) -> None:
 def doctor(parser: Parser) -> None:
     """Report versions, devices, features and settings, and find common problems."""
     _add_json(parser)
+    parser.add_argument(
+        "--bench", action="store_true", help="compare the speed with plain torch, on each device"
+    )
 
 
 @command("start a program as the workers of a distributed job", "mxnet.launch:run")

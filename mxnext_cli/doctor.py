@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnet import env, libinfo, runtime
+from mxnet import accelerator, env, libinfo, runtime
 from mxnet import ndarray as nd
 
 from .output import format_bytes, print_facts, print_json, print_table
@@ -45,6 +45,10 @@ MIN_SHARED_BYTES = 64 << 20
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 1 if something is wrong."""
     facts = gather()
+    if args.bench:
+        from .bench import measure_devices  # lazy import: it computes for seconds
+
+        facts["speed"] = measure_devices()
     if args.json:
         print_json(facts)
         return 1 if facts["problems"] else 0
@@ -57,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     print_facts(facts["devices"], title="devices")
     print(f"features: {', '.join(facts['features'])}")
     print_facts(facts["settings"], title="settings that differ from their defaults")
+    if args.bench:
+        print_table(("device", "case", "MXNext", "torch", "ratio"), facts["speed"])
     for problem in facts["problems"]:
         print(f"problem: {problem}")
     if not facts["problems"]:
@@ -93,9 +99,9 @@ def _version(name: str) -> str | None:
 
 def _devices() -> dict[str, Any]:
     devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
-    for number in range(torch.cuda.device_count()):
-        facts = torch.cuda.get_device_properties(number)
-        devices[f"gpu({number})"] = f"{facts.name}, {format_bytes(facts.total_memory)}"
+    for number in range(accelerator.count()):
+        _, total = accelerator.memory_info(number)
+        devices[f"gpu({number})"] = f"{accelerator.describe(number)}, {format_bytes(total)}"
     return devices
 
 
@@ -157,7 +163,7 @@ def _setting_problems() -> list[str]:
 
 
 def _device_problems() -> list[str]:
-    if shutil.which("nvidia-smi") and not torch.cuda.is_available():
+    if shutil.which("nvidia-smi") and not accelerator.count():
         return [
             "there is an NVIDIA driver, but torch sees no GPU: install a build of torch with CUDA"
         ]

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import env
+from .. import accelerator, env
 from ..error import MXNetError
 from ..ops.nn import over_workers
 from .channel import closing_listeners
@@ -115,9 +115,8 @@ class Group:
     def _start_processes(self, store: JobStore) -> None:
         """Connect torch's process groups of all workers."""
         if self.size > 1 and not dist.is_initialized():
-            both = torch.cuda.is_available() and dist.is_nccl_available()
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if both else "gloo",
+                accelerator.distributed_backend(),
                 store=dist.PrefixStore("torch", store),
                 rank=self.rank,
                 world_size=self.size,

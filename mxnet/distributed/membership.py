@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .. import accelerator
 from ..error import InvalidValue, MXNetError
 from .group import Group, current_group, join_group, leave_group
 
@@ -313,4 +314,4 @@ def nccl_built() -> bool:
 
 mpi_built = mpi_enabled = ddl_built = ccl_built = rocm_built = mpi_threads_supported
 gloo_enabled = gloo_built
-cuda_built = torch.cuda.is_available
+cuda_built = accelerator.has_cuda

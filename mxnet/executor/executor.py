@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes, env
+from ..accelerator import get_rng_state
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
@@ -31,7 +32,6 @@ from .differentiation import (
     draws_random_numbers,
     head_gradients,
     list_out_grads,
-    random_state,
     random_stream,
 )
 from .monitoring import Watcher
@@ -147,7 +147,7 @@ class Executor:
         self._last_mode = training
         self._heads = None  # with the memory of the last forward
         if self._draws:
-            self._random_state = random_state(torch_device(self._ctx))
+            self._random_state = get_rng_state(torch_device(self._ctx))
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, self._monitor_all)
         program = self._program(training, tracked=False)

@@ -177,8 +177,7 @@ def _device_and_type(tensor: Tensor) -> bytes:
         names = ", ".join(row.name for row in BY_TORCH.values())
         kind = str(tensor.dtype).removeprefix("torch.")
         raise DTypeError(f"Arrays of {kind} cannot be saved; MXNet's types are {names}.")
-    on_gpu = tensor.device.type == "cuda"
-    device = (GPU, tensor.device.index or 0) if on_gpu else (CPU, 0)
+    device = (CPU, 0) if tensor.is_cpu else (GPU, tensor.device.index or 0)
     return struct.pack("<iii", *device, BY_TORCH[tensor.dtype].code)
 
 

@@ -159,8 +159,9 @@ class NDArrayIter(DataIter):
 
     def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
         """Return samples followed by `count` from the beginning."""
-        axis = self._axis(x)
-        return _wrap_like(x, torch.cat((before, _first(plain(x), axis, count)), axis))
+        axis, first = self._axis(x), plain(x)
+        before = before.to(first.device)  # those of a checkpoint are in main memory
+        return _wrap_like(x, torch.cat((before, _first(first, axis, count)), axis))
 
     def _forget(self) -> None:
         self.cursor = -self.batch_size

@@ -10,7 +10,7 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
-from .. import dtypes
+from .. import accelerator, dtypes
 from ..base import is_np_shape
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
@@ -71,6 +71,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
         source = _host_tensor(source_array, implied)
     target_dtype = implied if dtype is None else dtypes.to_torch(dtype)
+    accelerator.check_dtype(target_dtype, device)
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
         tensor = torch.empty(source.shape, dtype=target_dtype, device=device)
     output = wrap_plain(NDArray, tensor, stored_context(ctx))

@@ -18,7 +18,7 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
-from .. import dtypes
+from .. import accelerator, dtypes
 from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
@@ -689,8 +689,7 @@ class NDArray(NDArrayMethods):
 
     def wait_to_read(self) -> None:
         """Wait until pending work on this array is done."""
-        if plain(self).is_cuda:
-            torch.cuda.synchronize(plain(self).device)
+        accelerator.synchronize(plain(self).device)
 
     wait_to_write = wait_to_read
 
@@ -726,6 +725,7 @@ class NDArray(NDArrayMethods):
             return other
         if isinstance(other, Context):
             device = torch_device(other)
+            accelerator.check_dtype(plain(self).dtype, device)
             try:
                 tensor = current(self)
             except IntegerInGraph:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ..context import context_of
 from ..error import DTypeError, MXNetError, OutOfRange, ShapeError, memory_error
 from .attributes import to_string
 
@@ -196,6 +197,8 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     'Incompatible data types: input 0 is float64, but input 1 is float32'
     """
     text = str(error)
+    if "same device" in text and (devices := _device_clash(tensors)) is not None:
+        return MXNetError(devices)
     clash = _type_clash(tensors) if _ABOUT_TYPES.search(text) else None
     if clash is not None:
         return DTypeError(clash)
@@ -207,6 +210,20 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     kind = OutOfRange if isinstance(error, IndexError) else MXNetError
     text = re.sub(r"\btensor(s?)\b", r"array\1", text)
     return kind(re.sub(r"\bTensor(s?)\b", r"Array\1", text))
+
+
+def _device_clash(tensors: Sequence[Tensor | None]) -> str | None:
+    contexts = [(i, context_of(t)) for i, t in enumerate(tensors) if t is not None]
+    other = next((row for row in contexts if row[1] != contexts[0][1]), None)
+    if other is None:
+        return None
+    (first, ctx), (second, other_ctx) = contexts[0], other
+    return (
+        f"All inputs must be on one device, but input {first} is on {ctx} and input {second} on "
+        f"{other_ctx}. Move arrays with as_in_context(mx.{ctx})"
+        + ("" if ctx.device_type == "cpu" else f" and create them with ctx=mx.{ctx}")
+        + "; parameters of a block with reset_ctx()."
+    )
 
 
 def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:

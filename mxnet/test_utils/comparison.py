@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 import mxnet as mx
 
-from .. import dtypes
+from .. import accelerator, dtypes
+from ..context import torch_device
 from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -80,8 +80,8 @@ def effective_dtype(dat: Any) -> np.dtype:
     dtype('float64')
     """
     dtype = np.dtype(dat.dtype)
-    on_gpu = getattr(getattr(dat, "ctx", None), "device_type", "cpu") == "gpu"
-    if dtype == np.float32 and on_gpu and torch.backends.cuda.matmul.allow_tf32:
+    ctx = getattr(dat, "ctx", None)
+    if dtype == np.float32 and ctx is not None and accelerator.uses_tf32(torch_device(ctx)):
         return np.dtype("float16")
     return np.dtype("float16") if dtype == dtypes.bfloat16 else dtype
 
@@ -610,6 +610,5 @@ def _one_step(
     else:
         for i, (weight, grad, state) in enumerate(zip(weights, grads, states, strict=True)):
             opt.update_multi_precision(i, weight, grad, state)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+    accelerator.synchronize_all()
     return weights, states

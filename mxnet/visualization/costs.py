@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .. import accelerator
 from ..error import MXNetError, ShapeError
 from ..graph import Entry, Graph
 from ..graph.graph import interpret
@@ -205,8 +206,8 @@ def layer_times(
         call = _prepared_call(node, kernels[node], inputs)
         start = time.perf_counter()
         output = call()
-        if inputs and inputs[0].is_cuda:
-            torch.cuda.synchronize()
+        if inputs:
+            accelerator.synchronize(inputs[0].device)
         measured[node].append(time.perf_counter() - start)
         return output if isinstance(output, tuple | list) else (output,)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 from collections.abc import Iterator
 
 import mxnet
@@ -13,8 +14,9 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 # From the bottom up; a package may import packages of lower lines, and its own.
 LAYERS = [
     {
-        "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "caches", "libinfo", "companions", "compatibility", "role", "tracebacks",
+        "accelerator", "base", "context", "dtypes", "env", "error", "memory", "registry", "name",
+        "attribute", "caches", "libinfo", "companions", "compatibility", "role",
+        "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites", "anomaly"},
@@ -88,3 +90,25 @@ def test_imports_go_down() -> None:
             if not (inside and one in allowed):
                 wrong.append(one)
     assert not wrong, "imports that go up: " + ", ".join(wrong)
+
+
+# Words that belong to one maker's devices, in code; text for people may use them.
+DEVICE_WORDS = re.compile(
+    r"is_cuda|is_xpu|is_mps|\btorch\.(cuda|xpu|mps|accelerator)\b|torch\.backends\.(cuda|cudnn|mps)"
+    r"|ProfilerActivity\.|\.pin_memory\(|[\"'](cuda|xpu|mps|hip|privateuseone)[\"':]"
+)
+
+
+def test_one_module_knows_the_kinds_of_devices() -> None:
+    """CUDA, XPU and MPS are named in `accelerator` alone; all others ask it."""
+    folders = [ROOT, ROOT.parent / "mxnext_cli", ROOT.parent / "benchmarks"]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    assert len(files) > 400
+    wrong = []
+    for path in files:
+        if path == ROOT / "accelerator.py":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if DEVICE_WORDS.search(line):
+                wrong.append(f"{path.relative_to(ROOT.parent)}:{number}: {line.strip()}")
+    assert not wrong, "go through mxnet/accelerator.py:\n" + "\n".join(wrong)

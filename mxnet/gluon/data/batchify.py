@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch.utils.data._utils.collate import default_collate_fn_map
 
-from ... import ndarray
 from ...context import current_context
 from ...dtypes import to_torch
 from ...error import DTypeError, MXNetError, ShapeError
@@ -109,10 +108,8 @@ def from_numpy(values: np.ndarray) -> NDArray:
             f"Samples of NumPy type {values.dtype} cannot become an array. Convert them to numbers "
             "with transform(), or give the DataLoader a function that makes batches: batchify_fn."
         ) from None
-    ctx = current_context()
-    if ctx.device_type != "cpu" or ctx.device_id:
-        return ndarray.array(values, ctx=ctx, dtype=values.dtype)
-    return _array(torch.from_numpy(np.ascontiguousarray(values)).reshape(values.shape))
+    array = _array(torch.from_numpy(np.ascontiguousarray(values)).reshape(values.shape))
+    return array.as_in_context(current_context())
 
 
 def _array(tensor: torch.Tensor) -> NDArray:

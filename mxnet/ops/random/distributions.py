@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ... import dtypes
+from ...accelerator import widest_float
 from ...error import AttributeConversionError, DTypeError, ShapeError
 from ..attributes import FloatDType, IntegerDType, NumberDType, Shape
 from ..declare import Op, OpContext, op
@@ -411,10 +412,6 @@ random_randint.infer_outputs(given_shape)
 random_randint.type_pattern = _WholeNumbers("-> @dtype")
 
 
-def _precise(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
 @op(
     "_sample_multinomial",
     "sample_multinomial",
@@ -447,7 +444,7 @@ def sample_multinomial(
     """
     check_float("_sample_multinomial", data.dtype)
     batch = data.shape[:-1]
-    weights = data.detach().to(_precise(data.device)).reshape(-1, data.shape[-1])
+    weights = data.detach().to(widest_float(data.device)).reshape(-1, data.shape[-1])
     climbing = weights.cumsum(-1)
     total = climbing[:, -1:]
     least, most = total.aminmax()
@@ -522,7 +519,7 @@ def _unique_by_clocks(classes: int, rows: int, count: int, device: torch.device)
 
     Up to the last of them, a class that came already comes again as a Poisson process.
     """
-    numbers = torch.arange(classes, dtype=_precise(device), device=device)
+    numbers = torch.arange(classes, dtype=widest_float(device), device=device)
     rate = torch.log1p(1 / (numbers + 1)) / math.log(classes + 1)
     clock = torch.empty((rows, classes), dtype=rate.dtype, device=device).exponential_() / rate
     first, drawn = clock.topk(count, largest=False)
@@ -535,7 +532,7 @@ def _unique_by_draws(classes: int, rows: int, count: int, device: torch.device) 
     pool = torch.empty((rows, 0), dtype=torch.int64, device=device)
     while True:
         more = max(64, 2 * count, pool.shape[1])
-        chance = torch.rand((rows, more), dtype=_precise(device), device=device)
+        chance = torch.rand((rows, more), dtype=widest_float(device), device=device)
         fresh = torch.expm1(chance * math.log(classes + 1)).long().clamp_(max=classes - 1)
         pool = torch.cat([pool, fresh], 1)
         result = _is_first(pool).cumsum(-1)
