@@ -114,6 +114,15 @@ def variable_roles(symbol: Symbol) -> dict[str, set[str]]:
     return roles
 
 
+def find_files(args: argparse.Namespace) -> list[Path]:
+    """Return the files of the model that the arguments name."""
+    path = Path(args.model)
+    if path.suffix == ".onnx":
+        return [path]
+    files = _find_files(path, args.epoch, args.params)
+    return [file for file in files if file is not None]
+
+
 def load_model(args: argparse.Namespace, *, needs_params: bool = True) -> Model:
     """Read the model that the arguments name."""
     path = Path(args.model)
