@@ -285,6 +285,8 @@ class Decoder:
         if value.dtype != dtype:  # another byte order, for example
             with np.errstate(all="ignore"):
                 value = value.astype(dtype)
+        elif not value.flags.writeable:  # of the body's own memory, which torch does not take
+            value = value.copy()
         if shape is None:
             return value if value.ndim else value[None]
         if value.shape == shape:

@@ -49,6 +49,7 @@ class Running:
     def __init__(self, process: subprocess.Popen, port: int, log: Path) -> None:
         self.process, self.port, self._log = process, port, log
         self.url = f"http://127.0.0.1:{port}"
+        self.log_text = ""  # of a server that ended
 
     def log(self) -> str:
         return self._log.read_text()
@@ -131,10 +132,12 @@ def serving(*arguments: str, open_files: int | None = None) -> Iterator[Running]
                 match = re.search(r"://[^ ]*:(\d+)", process.stdout.readline())
                 watch.cancel()
                 assert match is not None, log.read_text()
-                yield Running(process, int(match[1]), log)
+                server = Running(process, int(match[1]), log)
+                yield server
                 if process.poll() is None:
                     process.send_signal(signal.SIGTERM)
                     process.wait(LIMIT)
+                server.log_text = log.read_text()
             finally:
                 watch.cancel()
                 if process.poll() is None:
