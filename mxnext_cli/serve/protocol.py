@@ -131,7 +131,8 @@ class Connection(HttpToolsProtocol):
         self._reason = "header timeout"
         self._refusal: tuple[int, str] | None = None
         self._is_rejected = False
-        self._header_bytes = 0
+        self._header_bytes = 0  # that were received while headers were awaited
+        self._field_bytes = 0  # of the names and values of headers
         self._is_in_headers = True
         self._has_data = False
         self.is_receiving = False
@@ -249,6 +250,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {"mx.connection": self}  # type: ignore[typeddict-item]
         self.is_receiving = self._is_in_headers = True
+        self._field_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         """Take a part of the address."""
@@ -259,6 +261,9 @@ class Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
         super().on_header(name, value)
+        self._field_bytes += len(name) + len(value)
+        if self._field_bytes > self._limits.max_header_bytes:
+            self._stop(431, f"the headers exceed {self._limits.max_header_bytes} bytes")
         if len(self.headers) > MAX_HEADERS:
             self._stop(431, f"there are more than {MAX_HEADERS} headers")
 
