@@ -235,7 +235,8 @@ class Service:
         """Answer with the outputs for the inputs in the body."""
         params = request.path_params
         model = self.repository.get(
-            params.get("model") or request.query_params.get("model"), params.get("version")
+            params.get("model") or request.query_params.get("model"),
+            params.get("version") or request.query_params.get("version"),
         )
         kind = request.headers.get("content-type", "")
         decoder = model.decoder

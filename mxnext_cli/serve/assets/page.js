@@ -51,6 +51,7 @@ async function loadModels() {
   byId("choice").hidden = models.length < 2;
   setState("ready", "good");
   showModel();
+  takeFile(null);
 }
 
 function setState(text, className) {
@@ -77,6 +78,7 @@ function showModel() {
   if (model.labels) rows.push(["classes", `${model.labels} with names`]);
   byId("card").replaceChildren(...rows.flatMap(([k, v]) => [element("dt", k), element("dd", v)]));
   byId("view").href = `/view?model=${encodeURIComponent(model.model)}`;
+  byId("links").hidden = token !== ""; // a link cannot carry the token
   showExample(model);
   byId("code").textContent = exampleCode(model);
   byId("result").replaceChildren();
@@ -90,7 +92,6 @@ function isImage(model) {
 function showExample(model) {
   const [[name, shape]] = inputs(model);
   const numbers = byId("numbers");
-  byId("drop-title").textContent = isImage(model) ? "Choose an image or a file of numbers" : "Choose a file of numbers";
   numbers.value = "";
   numbers.placeholder = "[[0.1, 0.2, …]]";
   byId("random").hidden = shape === null;
@@ -236,6 +237,7 @@ function takeFile(chosen) {
   if (preview.src) URL.revokeObjectURL(preview.src);
   preview.hidden = true;
   preview.removeAttribute("src");
+  byId("drop-title").textContent = isImage(current()) ? "Choose an image or a file of numbers" : "Choose a file of numbers";
   if (!chosen) return;
   byId("drop-title").textContent = chosen.name || "image";
   if (chosen.type.startsWith("image/")) {
@@ -253,7 +255,7 @@ byId("numbers").addEventListener("keydown", (event) => {
 });
 byId("form").addEventListener("submit", (event) => { event.preventDefault(); predict(); });
 byId("token-form").addEventListener("submit", (event) => { event.preventDefault(); token = byId("token").value; loadModels(); });
-byId("model").addEventListener("change", () => { takeFile(null); showModel(); });
+byId("model").addEventListener("change", () => { showModel(); takeFile(null); });
 byId("random").addEventListener("click", () => {
   takeFile(null);
   const model = current();
