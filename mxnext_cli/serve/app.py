@@ -37,7 +37,7 @@ from .repository import LoadedModel, Repository
 
 CLIENT_CLOSED = 499  # nobody reads it; it is counted
 DECODERS = 2  # threads that decode and encode
-QUICK = 0.002  # seconds that a lone request may take on the event loop
+QUICK = 0.005  # seconds that a lone request may take on the event loop
 PIECE = 64 << 10  # bytes of an answer that are sent at once
 MAX_INLINE_NUMBERS = 16 << 10  # of outputs that are encoded on the event loop
 T = TypeVar("T")
@@ -353,7 +353,7 @@ class Service:
         batcher = model.batcher
         is_alone = self._connections is not None and self._connections.active <= 1
         # With nobody else to wait for, the way to another thread and back would be the delay.
-        if is_alone and batcher.is_idle and batcher.times.slowest(inputs) < QUICK:
+        if is_alone and batcher.is_idle and batcher.times.median(inputs) < QUICK:
             return batcher.run_here(inputs)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[np.ndarray]] = loop.create_future()
@@ -502,8 +502,7 @@ def _encode(
 
 
 def _has_instances(request: Request, body: bytes | bytearray) -> bool:
-    path = request.url.path
-    return path.endswith(":predict") or b'"instances"' in body[:256]
+    return request.scope["path"].endswith(":predict") or b'"instances"' in body[:256]
 
 
 def _read_top(request: Request, default: int) -> int:

@@ -17,7 +17,7 @@ Arrays = dict[str, np.ndarray]
 Predict = Callable[[Arrays], list[np.ndarray]]
 Outcome = list[np.ndarray] | BaseException
 MAX_SIGNATURES = 64  # of which times are remembered
-TIMES = 8  # runs of which the slowest counts
+TIMES = 8  # runs of which the middle one counts
 
 
 class QueueFull(Exception):
@@ -60,7 +60,7 @@ def deliver(outcomes: Delivery) -> None:
 
 
 class RunTimes:
-    """How long the model took for batches of each size, the slowest of the last few runs."""
+    """How long the model took for batches of each shape, the median of the last few runs."""
 
     def __init__(self) -> None:
         self._seconds: dict[tuple, deque[float]] = {}
@@ -75,10 +75,12 @@ class RunTimes:
             times = self._seconds[key] = deque(maxlen=TIMES)
         times.append(seconds)
 
-    def slowest(self, inputs: Arrays) -> float:
-        """Return the slowest of the last runs of these shapes; infinity if there are few."""
+    def median(self, inputs: Arrays) -> float:
+        """Return the median time of the last runs of these shapes; infinity if there are few."""
         times = self._seconds.get(self._key(inputs))
-        return max(times) if times is not None and len(times) >= 3 else float("inf")
+        if times is None or len(times) < 3:
+            return float("inf")
+        return sorted(times)[len(times) // 2]
 
     @staticmethod
     def _key(inputs: Arrays) -> tuple:
