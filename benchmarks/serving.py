@@ -246,7 +246,7 @@ def attack(folder: pathlib.Path) -> None:
         "nothing": lambda port: time.sleep(1),
         "lists in lists, 8 MiB": _post(b'{"inputs":[' + b"[[[1]]]," * (1 << 20) + b"1]}"),
         "long text, 7 MiB": _post(b'{"inputs":"' + b"a" * (7 << 20) + b'"}'),
-        "arrays, 12 MiB": _post(body(1000), NPY),
+        "arrays, 1 MiB": _post(body(100), NPY),
         "3000 half headers": _half_headers,
     }
     context = multiprocessing.get_context("spawn")

@@ -177,7 +177,12 @@ class Batcher:
         """Run a request at once, in the caller's thread."""
         if self._is_closed:
             raise Stopping
-        return self._predict_timed(inputs, len(next(iter(inputs.values()))))
+        try:
+            return self._predict_timed(inputs, len(next(iter(inputs.values()))))
+        except Exception:
+            raise
+        except BaseException:  # what would end a worker must not end the caller
+            raise WorkerDied from None
 
     def close(self, timeout: float = 30.0) -> None:
         """Take no more requests, finish those that wait, and end the worker."""

@@ -122,6 +122,22 @@ def test_a_worker_that_dies_is_replaced(make):
     assert batcher.is_alive
 
 
+def test_requests_can_run_in_the_thread_of_their_caller(model, make):
+    batcher = make()
+    assert batcher.times.median(row(1)) == float("inf")
+    for _ in range(3):
+        assert batcher.run_here(row(1))[0][0, 0] == 2
+    assert batcher.times.median(row(1)) < LIMIT
+    assert batcher.times.median(row(1, width=3)) == float("inf")
+    with pytest.raises(ValueError, match="bad luck"):
+        batcher.run_here(row(13))
+    with pytest.raises(WorkerDied):
+        batcher.run_here(row(666))
+    batcher.close(LIMIT)
+    with pytest.raises(Stopping):
+        batcher.run_here(row(1))
+
+
 def test_the_queue_has_a_limit(model, make):
     batcher = make(max_queue=2, max_batch=1)
     model.may_run.clear()
