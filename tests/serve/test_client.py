@@ -182,7 +182,7 @@ def test_lines_of_curl(animals, folder):
 
 
 def test_lines_of_python(animals, folder):
-    text = run([sys.executable, "-c", lines_of("python", animals.port)], folder)
+    text = run([sys.executable, "-c", lines_of("py", animals.port)], folder)
     assert re.fullmatch(r"\(2, 3\) (cat|dog|owl) 0\.\d+\n", text)
 
 
