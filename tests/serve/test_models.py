@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 
@@ -111,6 +112,7 @@ def test_reload_under_load_answers_each_request_by_one_version(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
 def test_processes_share_an_address_and_are_replaced(tmp_path):
     write_model(tmp_path, 1)
     with serving(f"times={tmp_path}", "--workers=2") as server:
