@@ -5,13 +5,17 @@
 array([2., 2.], dtype=float32)
 """
 
+from . import role
+
+role.hand_over()  # does not return in the servers of a distributed job
+
 from . import memory
 from . import compatibility, tracebacks
 from . import companions
 from . import base, context, dtypes, error, registry
 from . import ndarray, ndarray as nd
 from . import random, random as rnd
-from . import autograd
+from . import anomaly, autograd
 from . import attribute, name
 from . import symbol, symbol as sym
 from . import numpy, numpy as np
@@ -60,5 +64,5 @@ from .util import (
 
 companions.install()
 tracebacks.install()
+anomaly.install()
 compatibility.complete_star_imports()
-kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

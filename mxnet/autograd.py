@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import torch
 
+from .anomaly import detect_anomaly
 from .base import string_types
 from .error import InvalidValue, MXNetError
 from .imperative.gradient import (
@@ -35,6 +36,7 @@ from .ops.interpreters import active
 __all__ = [
     "Function",
     "backward",
+    "detect_anomaly",
     "get_symbol",
     "grad",
     "is_recording",
@@ -422,9 +424,9 @@ class Function:
         if not state.recording:
             return self.forward(*inputs)
         arrays = [i for i in inputs if isinstance(i, NDArray)]
-        made = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
+        tensors = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
         cls = type(arrays[0]) if arrays else NDArray
-        outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in made]
+        outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in tensors]
         result = outputs[0] if self._single else outputs
         record_step(result, FunctionRun([a.shape for a in outputs]), arrays)
         return result

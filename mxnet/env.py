@@ -73,6 +73,12 @@ VARIABLES = {
             "arrays.",
         ),
         Variable(
+            "MXNET_ELIMINATE_COMMON_EXPR",
+            bool,
+            True,
+            "Whether `Executor.get_optimized_symbol` merges nodes that compute the same.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,
@@ -118,6 +124,47 @@ VARIABLES = {
             64.0,
             "Synchronous distributed stores that update: from this size of all weights on, each "
             "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
+        ),
+        Variable(
+            "MXNET_KVSTORE_MAX_STALENESS",
+            int,
+            -1,
+            "Asynchronous distributed stores: how many pushes of a key a worker may be ahead of "
+            "the slowest one; then it waits. -1: any number. The servers' value counts.",
+        ),
+        Variable(
+            "PS_HEARTBEAT_TIMEOUT",
+            float,
+            0.0,
+            "MXNet's name of MXNET_KVSTORE_HEARTBEAT, which takes precedence.",
+        ),
+        Variable(
+            "MXNET_JOB_SECRET",
+            str,
+            "",
+            "What the processes of a job know and nobody else does, the same text for all of "
+            "them; `mx launch` makes one. They prove it to each other on every connection.",
+        ),
+        Variable(
+            "MXNET_ALLOW_UNSIGNED_JOBS",
+            bool,
+            False,
+            "Let a job on several machines that has no secret run without a warning, and "
+            "exchange pickled objects.",
+        ),
+        Variable(
+            "MXNET_CHECK_FINITE",
+            bool,
+            False,
+            "Raise at the first operator whose result has a NaN or an infinity while its inputs "
+            "have none. For debugging: it is slow.",
+        ),
+        Variable(
+            "MXNET_CHECK_LABELS",
+            bool,
+            True,
+            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
+            "two batches, and warn of those that are out of range.",
         ),
         Variable(
             "MXNET_PROGRESS",

@@ -259,14 +259,28 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError):
         )
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def add_note(error: BaseException, text: str) -> None:
+    """Add a line to what is shown of an error.
+
+    >>> error = mx.MXNetError("bad image")
+    >>> add_note(error, "In sample 7.")
+    >>> str(error).splitlines()
+    ['bad image', 'In sample 7.']
+    """
+    if isinstance(error, MXNetError) and len(error.args) == 1:
+        error.args = (f"{error.args[0]}\n{text}",)
+    elif (add := getattr(error, "add_note", None)) is not None:  # Python 3.11
+        add(text)
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a sentence that names the closest known spelling, or an empty string.
 
     >>> did_you_mean("num_hiden", ["num_hidden", "no_bias"])
     "Did you mean 'num_hidden'?"
     """
-    known = list(known)
-    close = difflib.get_close_matches(given, known, n=1) or [
-        k for k in known if k.lower() == given.lower()
+    names = list(names)
+    close = difflib.get_close_matches(name, names, n=1) or [
+        k for k in names if k.lower() == name.lower()
     ]
     return f"Did you mean {close[0]!r}?" if close else ""

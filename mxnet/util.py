@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -87,7 +88,14 @@ def set_np_shape(active: bool | int) -> bool:
             "Deactivating NumPy shape semantics while NumPy array semantics is still active is not "
             "allowed. Please consider calling `npx.reset_np()` to deactivate both of them."
         )
+    if active:
+        _log_once("NumPy-shape semantics has been activated in your code.")
     return choose_np_shape(active)
+
+
+@functools.cache
+def _log_once(message: str) -> None:
+    logging.info(message)
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
@@ -107,6 +115,8 @@ def set_np(shape: bool = True, array: bool = True) -> None:
     """
     if not shape and array:
         raise ValueError("NumPy Shape semantics is required in using NumPy array semantics.")
+    if array:
+        _log_once("NumPy array semantics has been activated in your code.")
     _NumpyArrayScope._current.value = _NumpyArrayScope(bool(array))
     set_np_shape(shape)
 

@@ -41,11 +41,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 is success, 1 a failure or a negative answer, 2 wrong usage.
     """
-    parser = build_parser()
-    args = parser.parse_args(argv)
-    if args.mx_command is None:
-        parser.print_help()
-        return WRONG_USAGE
+    try:
+        parser = build_parser()
+        args = parser.parse(argv)
+        if args.mx_command is None:
+            parser.print_help()
+            sys.stdout.flush()
+            return WRONG_USAGE
+    except BrokenPipeError:  # `mx --help | head`
+        _discard_output()
+        return PIPE_CLOSED
     if args.mx_command == "run":  # the program's warnings are shown as Python shows them
         return _run(args)
     with _warnings_as_lines(f"mx {args.mx_command}"):

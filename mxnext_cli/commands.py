@@ -7,13 +7,55 @@ torch, so help, wrong arguments and completion answer at once.
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-Parser = argparse.ArgumentParser
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the lines of descriptions, and adds defaults that the help does not mention."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        text = action.help or ""
+        is_plain = action.default in (None, False, True, argparse.SUPPRESS) or action.default == []
+        if is_plain or "default" in text or not action.option_strings:
+            return action.help
+        default = action.default
+        shown = " ".join(map(str, default)) if isinstance(default, list | tuple) else default
+        return f"{text}{'; ' if text else ''}default: {str(shown).replace('%', '%%')}"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose messages propose the nearest command, option or choice."""
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        choices = [str(choice) for choice in action.choices or ()]
+        if choices and str(value) not in choices:
+            raise argparse.ArgumentError(
+                action,
+                f"invalid choice: {value!r} (choose from {', '.join(choices)})"
+                f"{_propose(str(value), choices)}",
+            )
+
+    def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
+        """Parse a command line; exit with 2 and a proposal at an option that is not known."""
+        parsed, unknown = self.parse_known_args(argv)
+        if unknown:
+            known = [o for a in self._actions for o in a.option_strings]
+            known += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
+            wrong = unknown[0].partition("=")[0]
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{_propose(wrong, known)}")
+        return parsed
+
+
+def _propose(wrong: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(wrong, known, 1)
+    return f"\nDid you mean {nearest[0]!r}?" if nearest else ""
+
+
 Runner = Callable[[argparse.Namespace], int | None]
 Declare = Callable[[Parser], None]
 
@@ -50,7 +92,7 @@ def build_parser() -> Parser:
         epilog="MODEL is a prefix of PREFIX-symbol.json and PREFIX-0000.params, one of these "
         "files, or an .onnx\nfile. Exit codes: 0 success, 1 failure or problems found, 2 wrong "
         "usage.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the versions")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
@@ -60,7 +102,7 @@ def build_parser() -> Parser:
             name,
             help=summary,
             description=inspect.getdoc(declare),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
         )
         subparser.set_defaults(runner=runner)
         declare(subparser)
@@ -76,7 +118,7 @@ def load_runner(args: argparse.Namespace) -> Runner:
 class _PrintVersion(argparse.Action):
     """Print the versions and end."""
 
-    def __call__(self, parser: Parser, *_: object) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import importlib.metadata
 
         try:
@@ -318,13 +360,31 @@ def run(parser: Parser) -> None:
 
 @command("report what a program uses that MXNext does not have", "mxnext_cli.check:run")
 def check(parser: Parser) -> None:
-    """Read the programs and model files below a path and report what is not covered.
+    """Read the programs and model files below a path and report what they need to run.
+
+    Each line has a status: absent (MXNext lacks the name), removed (a library dropped it; mx run
+    puts it back), python 2 (mx run translates it), division (needs //), syntax, missing package.
+    Exit code 1: something stops the program even under mx run.
 
     mx check my_project/
     """
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, .py and model files")
     parser.add_argument("--all", action="store_true", help="list the names that are covered too")
     _add_json(parser)
+
+
+@command("change old programs to today's Python and libraries", "mxnext_cli.check.fix:run")
+def fix(parser: Parser) -> None:
+    """Print the changes that old programs need as a patch, each line explained.
+
+    Python 2 becomes Python 3, removed names their successors, and / becomes // where only an
+    integer fits. What MXNext itself lacks is not changed; mx check names it.
+
+    mx fix my_project/ > changes.patch
+    mx fix my_project/ --apply
+    """
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders and .py files")
+    parser.add_argument("--apply", action="store_true", help="change the files")
 
 
 @command("report on this installation and find common problems", "mxnext_cli.doctor:run")
@@ -340,7 +400,6 @@ def launch(parser: Parser) -> None:
     ``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so no port has to be
     chosen, and the job's bookkeeping survives the loss of any worker.
     """
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """\
 examples:
   mx launch -n 4 python train.py --kv-store dist_sync
@@ -363,7 +422,8 @@ examples:
     add("--env-server", action="append", default=[], help="likewise, for servers only")
     add("--max-restarts", type=int, default=0, help="start again so often after a failure")
     add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
-    add("--log-dir", help="also keep the output of each worker there")
+    add("--join-timeout", type=float, help="seconds for which workers wait for each other")
+    add("--log-dir", help="also keep the output of each process there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
     add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 
@@ -409,7 +469,7 @@ def rec(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="command")
 
     def action(name: str, summary: str) -> Callable[..., argparse.Action]:
-        subparser = actions.add_parser(name, help=summary)
+        subparser = actions.add_parser(name, help=summary, formatter_class=HelpFormatter)
         subparser.add_argument("file", help="the record file")
         return subparser.add_argument
 
@@ -453,7 +513,7 @@ def print_completion(args: argparse.Namespace) -> int:
 
 def _actions(name: str) -> list[argparse.Action]:
     """Return the arguments of a command as argparse holds them."""
-    parser = argparse.ArgumentParser(prog=f"mx {name}")
+    parser = Parser(prog=f"mx {name}")
     COMMANDS[name].declare(parser)
     return parser._actions
 

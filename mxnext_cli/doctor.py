@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -115,10 +116,28 @@ def _package_problems() -> list[str]:
         for name in OLD_PACKAGES
         if _version(name)
     ]
+    problems += [
+        f"{folder} is a second package of the name {folder.name!r}: {advice}"
+        for folder, advice in find_twins(sys.path)
+    ]
     headless, full = _version("opencv-python-headless"), _version("opencv-python")
     if headless and full:
         problems.append("opencv-python and opencv-python-headless overwrite each other: keep one")
     return problems
+
+
+def find_twins(paths: list[str]) -> list[tuple[Path, str]]:
+    """Return other packages called `mxnet` or `mxnext` on the path, and what to do about them."""
+    own = Path(libinfo.__file__).resolve().parent
+    twins: list[tuple[Path, str]] = []
+    for folder in dict.fromkeys(Path(path or ".").resolve() for path in paths):
+        other = folder / "mxnet"
+        if (other / "__init__.py").is_file() and other.resolve() != own:
+            twins.append((other, "remove it, or start Python elsewhere"))
+        helper = folder / "mxnext"
+        if (helper / "__init__.py").is_file():
+            twins.append((helper, "SimpleDet has a helper of this name; keep it in the project"))
+    return twins
 
 
 def _setting_problems() -> list[str]:

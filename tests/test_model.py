@@ -46,7 +46,7 @@ def test_a_checkpoint_comes_back(tmp_path, caplog):
 
 
 def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(MXNetError, match=r"none-symbol.json.*no such file"):
+    with pytest.raises(MXNetError, match=r"none-symbol.json.*No such file"):
         mx.model.load_checkpoint(str(tmp_path / "none"), 1)
     with pytest.raises(MXNetError, match=r"none-0001.params"):
         mx.model.load_params(str(tmp_path / "none"), 1)

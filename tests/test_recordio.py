@@ -117,9 +117,9 @@ def test_wrong_use_is_refused(tmp_path):
     idx, rec = write_indexed(tmp_path)
     with pytest.raises(ValueError, match="Invalid flag a"):
         MXRecordIO(rec, "a")
-    with pytest.raises(MXNetError, match="no such file"):
+    with pytest.raises(MXNetError, match="No such file"):
         MXRecordIO(tmp_path / "none.rec", "r")
-    with pytest.raises(MXNetError, match="no such file"):
+    with pytest.raises(MXNetError, match="No such file"):
         MXIndexedRecordIO(tmp_path / "none.idx", rec, "r")
     reader, writer = MXIndexedRecordIO(idx, rec, "r"), MXRecordIO(tmp_path / "b.rec", "w")
     for forbidden in (

@@ -7,16 +7,20 @@ reader of source files would not find them. The site builds these pages (`tools/
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import re
 import textwrap
 import types
 from collections.abc import Iterator
+from typing import Any
 
+import mxnet
+from mxnet.ops.declare import Op
 from mxnet.ops.documentation import sections
 
-__all__ = ["PAGES", "ReferencePage", "public_names", "render"]
+__all__ = ["PAGES", "ReferencePage", "function_pages", "public_names", "render"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +174,7 @@ def _annotations(value: object) -> dict[str, str]:
 def _fields(lines: list[str], kinds: dict[str, str]) -> list[str]:
     """Return a Markdown list of a section whose rows are ``name : type`` and a sentence."""
     out: list[str] = []
-    for line in inspect.cleandoc("\n".join(lines)).splitlines():
+    for line in textwrap.dedent("\n".join(lines)).splitlines():
         if not line.strip():
             continue
         if line.startswith((" ", "\t")):
@@ -222,12 +226,74 @@ def _entry(title: str, name: str, value: object) -> list[str]:
     return [*out, ""]
 
 
+# Functions that have pages of their own, by module: the folder of these pages.
+FUNCTION_PAGES = {
+    "mxnet.ndarray": "operators",
+    "mxnet.ndarray.contrib": "operators/contrib",
+    "mxnet.numpy": "operators/np",
+    "mxnet.numpy_extension": "operators/npx",
+}
+# Modules whose functions are those of another under the same names.
+TWINS = {
+    "mxnet.symbol": "mxnet.ndarray",
+    "mxnet.ndarray.sparse": "mxnet.ndarray",
+    "mxnet.symbol.contrib": "mxnet.ndarray.contrib",
+}
+
+
 def render(page: ReferencePage) -> str:
-    """Return the Markdown of a page."""
+    """Return the Markdown of a page; functions that have pages of their own are listed."""
     module = importlib.import_module(page.module)
     out = [f"# {page.title}", "", f"`import {page.module}`", ""]
-    summary = (inspect.getdoc(module) or "").partition("\n\n")[0]
-    out += [summary, ""]
+    out += [(inspect.getdoc(module) or "").partition("\n\n")[0], ""]
+    home = TWINS.get(page.module, page.module)
+    pages = _functions(home)
+    entries: list[str] = []
     for name, value in public_names(module, page.homes):
-        out += _entry(page.title, name, value)
+        if name in pages and not inspect.isclass(value):
+            link = f"{FUNCTION_PAGES[home]}/{name}.md"
+            out.append(f"- [{name}]({link}): {_first_sentence(value)}")
+        else:
+            entries += _entry(page.title, name, value)
+    return "\n".join([*out, "", *entries]) + "\n"
+
+
+def function_pages() -> dict[str, str]:
+    """Return the pages of single functions by path: call, parameters, example, other names."""
+    return {
+        f"reference/{folder}/{name}.md": _function_page(page.title, name, value)
+        for module, folder in FUNCTION_PAGES.items()
+        for page in PAGES
+        if page.module == module
+        for name, value in _functions(module).items()
+    }
+
+
+@functools.cache
+def _functions(module: str) -> dict[str, Any]:
+    """Return the functions of a module that have pages of their own."""
+    if module not in FUNCTION_PAGES:
+        return {}
+    homes = next(page.homes for page in PAGES if page.module == module)
+    names = public_names(importlib.import_module(module), homes)
+    return {name: value for name, value in names if not inspect.isclass(value)}
+
+
+def _function_page(title: str, name: str, value: Any) -> str:
+    out = [f"# {name}", "", "```python", *_signature(value, f"{title}.{name}"), "```", ""]
+    out += _docstring(value)
+    op = getattr(value, "op", None)
+    if isinstance(op, Op):
+        spaces = [
+            f"`{prefix}.{other}`"
+            for prefix, space in (("mx.nd", mxnet.nd), ("mx.sym", mxnet.sym), ("mx.npx", mxnet.npx))
+            for other in sorted({name, op.name, *op.aliases})
+            if getattr(getattr(space, other, None), "op", None) is op
+        ]
+        out += ["", f"The same operator: {', '.join(spaces)}.", ""] if spaces else []
     return "\n".join(out) + "\n"
+
+
+def _first_sentence(value: object) -> str:
+    text = (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
+    return text.replace("|", "&#124;")

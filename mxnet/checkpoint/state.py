@@ -54,8 +54,8 @@ def get_fields(thing: Any) -> dict[str, Any]:
         settle()
     results = {}
     for name, value in vars(thing).items():
-        kept, part = _fields_in(value)
-        if kept:
+        is_whole, part = _fields_in(value)
+        if is_whole:
             results[name] = part
     return results
 
@@ -67,10 +67,10 @@ def _fields_in(value: Any) -> tuple[bool, Any]:
         return True, {"array": plain(value)}
     if isinstance(value, list | tuple):
         parts = [_fields_in(v) for v in value]
-        return all(kept for kept, _ in parts), {type(value).__name__: [p for _, p in parts]}
+        return all(is_whole for is_whole, _ in parts), {type(value).__name__: [p for _, p in parts]}
     if isinstance(value, dict):
         parts = {k: _fields_in(v) for k, v in value.items() if isinstance(k, PLAIN)}
-        whole = len(parts) == len(value) and all(kept for kept, _ in parts.values())
+        whole = len(parts) == len(value) and all(is_whole for is_whole, _ in parts.values())
         return whole, {"dict": {k: p for k, (_, p) in parts.items()}}
     if isinstance(value, EvalMetric | LRScheduler | Optimizer):
         return True, {"object": get_fields(value)}

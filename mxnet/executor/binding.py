@@ -64,7 +64,10 @@ def bind(
     """
     _check_context(ctx)
     names = symbol.list_arguments()
-    arrays = _list_arrays("args", args, names, allow_missing=False)
+    try:
+        arrays = _list_arrays("args", args, names, allow_missing=False)
+    except ValueError as error:
+        raise ValueError(f"{error}{_explain_missing(symbol, names, args)}") from None
     grads = _list_arrays("args_grad", args_grad, names, allow_missing=True)
     aux = _list_arrays(
         "aux_states", aux_states, symbol.list_auxiliary_states(), allow_missing=False
@@ -239,10 +242,10 @@ def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping)
 
 def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
     """Infer dtypes; a variable that nothing says anything about is float32."""
-    known = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
+    types = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
     graph = symbol._graph
     while True:
-        inferred = infer_types(graph, known)
+        inferred = infer_types(graph, types)
         unknown = [
             n.name
             for n, t in zip(
@@ -254,7 +257,7 @@ def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, li
         ]
         if not unknown:
             return inferred.arguments, inferred.auxiliary
-        known[unknown[0]] = torch.float32
+        types[unknown[0]] = torch.float32
 
 
 def requirements(
@@ -279,6 +282,26 @@ def requirements(
 def _check_context(ctx: Any) -> None:
     if not isinstance(ctx, Context):
         raise TypeError("Context type error: bind needs one mx.Context, such as mx.cpu().")
+
+
+def _explain_missing(symbol: Any, names: Sequence[str], args: Any) -> str:
+    """Return which arrays `bind` still needs, with their shapes where they can be inferred."""
+    if not isinstance(args, Mapping):
+        return ""
+    given = {name: args[name].shape for name in names if name in args}
+    try:
+        shapes = symbol.infer_shape_partial(**given)[0] or [()] * len(names)
+    except MXNetError:
+        shapes = [()] * len(names)
+    missing = [
+        f"{name} {tuple(shape)}" if shape and all(shape) else name
+        for name, shape in zip(names, shapes, strict=True)
+        if name not in given
+    ]
+    return (
+        f" bind needs an array for every argument; these are missing: {', '.join(missing)}. "
+        "simple_bind creates them from the shapes of the data."
+    )
 
 
 def _list_arrays(what: str, arrays: Any, names: Sequence[str], *, allow_missing: bool) -> list:

@@ -13,6 +13,7 @@ from ..ops.documentation import inherits_parameters
 from ..ops.fused.likelihood import is_by_row
 from ..util import is_np_array  # noqa: F401 (likewise)
 from .block import HybridBlock
+from .range_check import RangeCheck
 
 __all__ = [
     "CTCLoss",
@@ -178,6 +179,14 @@ class SoftmaxCrossEntropyLoss(Loss):
         self._axis = axis
         self._sparse_label = sparse_label
         self._from_logits = from_logits
+        self._range_check = RangeCheck("SoftmaxCrossEntropyLoss", "labels", "classes")
+
+    def __call__(self, pred: Any, label: Any, *args: Any) -> Any:
+        """Compute the loss; the labels of the first batches are checked."""
+        is_checked = self._range_check.is_active and self._sparse_label and not args
+        if is_checked and isinstance(pred, NDArray):  # weights may mask labels
+            self._range_check(label, pred.shape[self._axis])
+        return super().__call__(pred, label, *args)
 
     def hybrid_forward(self, F: Any, pred: Any, label: Any, sample_weight: Any = None) -> Any:
         """Compute the loss."""

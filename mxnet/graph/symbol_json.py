@@ -119,7 +119,7 @@ def _object_text(items: dict[str, str], indent: str) -> str:
 def _quote(text: str) -> str:
     # MXNet's reader knows these five escapes and no \u: everything else stays as it is.
     if _SPECIAL.search(text):
-        text = _SPECIAL.sub(lambda found: _ESCAPES[found.group()], text)
+        text = _SPECIAL.sub(lambda match: _ESCAPES[match.group()], text)
     return f'"{text}"'
 
 

@@ -38,3 +38,7 @@ __all__ = [
     "create",
     "register",
 ]
+
+for _name in __all__:  # MXNet's classes print this module
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

@@ -210,8 +210,8 @@ class NDArrayIter(DataIter):
             raise NoBatch("There is no current batch: call next(), or reset() at the end.")
         end = self.cursor + self.batch_size
         if self.cursor < 0:
-            kept = zip(arrays, before or (), strict=True)
-            return [self._join_first(x, old, end) for (_, x), old in kept]
+            pairs = zip(arrays, before or (), strict=True)
+            return [self._join_first(x, old, end) for (_, x), old in pairs]
         if end > self.num_data and self.last_batch_handle == "pad":
             return [self._join_first(x, self._rest(x), end - self.num_data) for _, x in arrays]
         end = min(end, self.num_data)

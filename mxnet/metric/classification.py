@@ -308,8 +308,8 @@ class _LogLoss(EvalMetric):
                     f"{self.name}: labels from {int(label.min())} to {int(label.max())} "
                     f"for {classes} classes"
                 )
-            given = pred[torch.arange(len(label), device=pred.device), label]
-            self._tally(-torch.log(as_float(given) + self.eps).sum(), len(label))
+            probabilities = pred[torch.arange(len(label), device=pred.device), label]
+            self._tally(-torch.log(as_float(probabilities) + self.eps).sum(), len(label))
 
 
 @register
@@ -410,13 +410,13 @@ class Perplexity(EvalMetric):
                 )
             scores = pred.movedim(self.axis, -1).reshape(-1, classes)
             label = label.reshape(-1, 1).long()
-            given = as_float(scores.gather(1, label.clamp(0, classes - 1)))
+            probabilities = as_float(scores.gather(1, label.clamp(0, classes - 1)))
             count: Tensor | int = label.numel()
             if self.ignore_label is not None:
                 ignored = label == self.ignore_label
-                given = given.masked_fill(ignored, 1.0)
+                probabilities = probabilities.masked_fill(ignored, 1.0)
                 count = count - ignored.sum()
-            self._tally(-given.clamp(min=1e-10).log().sum(), count)
+            self._tally(-probabilities.clamp(min=1e-10).log().sum(), count)
 
     def get(self) -> tuple[str, float]:
         """Return the name and the value since the last reset, local or not; NaN for nothing."""

@@ -22,6 +22,7 @@ from ..model import BatchEndParam, named_params, read_params
 from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from ..tracking import History, Tracker
+from ..tracking.interrupts import explain_interrupt
 from .inputs import check_input_names as _check_input_names  # noqa: F401
 from .resume import Resuming
 
@@ -516,12 +517,14 @@ class BaseModule:
             validation_metric = eval_metric
         if not isinstance(eval_metric, EvalMetric):
             eval_metric = metrics.create(eval_metric)
-        tracker = Tracker(train_data, progress, loggers, self.logger)
+        tracker = Tracker(train_data, progress, loggers, self.logger, num_epoch)
         resuming = Resuming(self, resume, resume_every, train_data, eval_metric, tracker.history)
         begin_epoch = resuming.continue_from(begin_epoch)
+        if resuming.saved is not None:
+            tracker.announce(f"Resumed from {resuming.saved} ({resuming.path})")
 
         # The loop over batches stays here: callbacks read its variables in `param.locals`.
-        with tracker:
+        with explain_interrupt(resuming.describe_interrupt), tracker:
             for epoch in range(begin_epoch, num_epoch):
                 tic = time.time()
                 eval_metric.reset()
@@ -554,7 +557,7 @@ class BaseModule:
                     nbatch += 1
                     resuming.after_batch(epoch, nbatch, end_of_batch)
 
-                tracker.finish_bar((eval_metric,))
+                tracker.finish_batches((eval_metric,))
                 results = self._log_metrics("train", epoch, eval_name_vals)
                 self.logger.info("Epoch[%d] Time cost=%.3f", epoch, time.time() - tic)
                 # Devices may differ in what they averaged, such as moving means: align them.

@@ -33,6 +33,7 @@ from ..error import FormatError, MXNetError
 from ..formats import tree_file
 from ..formats.files import local_path
 from ..tracking import History
+from ..tracking.interrupts import Position, describe_interrupt
 
 VERSION = 1
 
@@ -73,6 +74,16 @@ class Resuming:
         self.resets: list[dict] = []  # the random streams before each reset, where needed
         self.order: Any = None  # of the data in this epoch
         self.before_fetch: dict | None = None
+        self.saved: Position | None = None  # what the file holds
+
+    @property
+    def path(self) -> Path | None:
+        """The file, if there is one."""
+        return None if self.files is None else self.files.path
+
+    def describe_interrupt(self) -> str:
+        """Return what is left of a training that was interrupted."""
+        return describe_interrupt(self.saved, self.path)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -91,11 +102,13 @@ class Resuming:
         if self.files.was_resized(state):  # every worker has other data now: no order to restore
             self.order = data_order(self.train_data)
             self.pending = {"nbatch": self.files.batches_done(state)}
+            self.saved = Position(state["epoch"], self.pending["nbatch"])
             return state["epoch"]
         self._restore_data(state)
         set_random_states(state["streams"])
         if state["nbatch"]:
             self.pending = state
+        self.saved = Position(state["epoch"], state["nbatch"])
         return state["epoch"]
 
     def _check(self, state: Mapping[str, Any]) -> None:
@@ -186,6 +199,7 @@ class Resuming:
             "history": self.history.state_dict(),
         }
         self.files.write(state)
+        self.saved = Position(epoch, nbatch)
 
 
 def describe_parameters(module: Any) -> dict[str, str]:

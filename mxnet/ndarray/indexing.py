@@ -181,6 +181,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
         part = tuple(tensor[key].shape)
+        if 0 in shape and 0 in part:  # nothing is written, whatever the other sizes
+            return
         try:
             torch.broadcast_shapes(shape, part)
         except RuntimeError:
@@ -188,7 +190,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
         else:
             reason = f"{error}" if len(shape) <= len(part) else "it has more axes."
         raise InvalidValue(
-            f"an array of shape {shape} cannot be written into the part of shape {part}: {reason}"
+            "operands could not be broadcast together: an array of shape "
+            f"{shape} cannot be written into the part of shape {part}: {reason}"
         ) from None
 
 

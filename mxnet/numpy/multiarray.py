@@ -5,6 +5,7 @@ Under MXNet's name for this module, `mxnet.numpy.multiarray`, all functions of `
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, cast
 
 import numpy as onp
@@ -245,6 +246,8 @@ class ndarray(NDArray):
 
     def __repr__(self) -> str:
         text = repr(self.asnumpy())
+        if self.size:  # newer versions of NumPy add the shape of arrays that are cut short
+            text = re.sub(r",\s+shape=\([\d, ]+\)(?=[,)][^\]]*$)", "", text)
         if self._dtype is torch.float32:
             text = text[: text.rindex(",")] + ")" if "dtype=" in text else text
         elif "dtype=" not in text and self._dtype is not torch.bool:

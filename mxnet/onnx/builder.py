@@ -91,6 +91,16 @@ class Call:
         return self.op.kernel(*tensors, **self.attrs, **extra)
 
 
+class UnsizedFill(NamedTuple):
+    """An array of one number whose sizes are inferred from what reads it, when the model runs.
+
+    It is not a node: rows that can do without it ask for its `value`, others raise `error`.
+    """
+
+    value: float
+    error: UnsupportedExport
+
+
 class Builder:
     """The nodes and constants of one ONNX graph.
 
@@ -116,6 +126,7 @@ class Builder:
         self._constants: dict[tuple, str] = parent._constants if parent else {}
         # Nodes that make 32-bit sums, and the real numbers that they make them from.
         self.real_sums: dict[str, str] = parent.real_sums if parent else {}
+        self.unsized: dict[str, UnsizedFill] = parent.unsized if parent else {}
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if not op_type[:1].isupper():
@@ -127,6 +138,9 @@ class Builder:
     ) -> Any:
         """Add a node and return the name of its output, or a list of names."""
         onnx = load_onnx()
+        for name in inputs:
+            if name in self.unsized:
+                raise self.unsized[name].error
         single = outputs == 1
         if isinstance(outputs, int):
             outputs = [self.unique(f"{self.scope}_{op_type.lower()}") for _ in range(outputs)]
@@ -299,12 +313,22 @@ class Row(NamedTuple):
     """How one operator is exported.
 
     `emit` is called as ``emit(builder, call, *input_names)`` and returns the name of each output.
-    `ignores` names inputs that only matter in training, such as labels.
+    `ignores` names inputs that only matter in training, such as labels. `first_suffix` returns how
+    the name of the first output ends, where that is not "0" for several outputs, else "".
     """
 
     emit: Emit
     ignores: tuple[str, ...]
     since: int
+    first_suffix: Callable[[Call], str] | None
+
+    def name_outputs(self, call: Call, count: int) -> list[str]:
+        """Return the names MXNet's exporter gives outputs: ``fc1``, or ``split0``, ``split1``."""
+        if self.first_suffix is not None:
+            first = self.first_suffix(call)
+        else:
+            first = "" if count == 1 else "0"
+        return [f"{call.name}{first}", *(f"{call.name}{i}" for i in range(1, count))]
 
 
 DOMAINS = (
@@ -315,14 +339,19 @@ _rows: dict[str, Row] = {}
 _refused: dict[str, str] = {}
 
 
-def row(*names: str, ignores: tuple[str, ...] = (), since: int = 12) -> Callable[[E], E]:
+def row(
+    *names: str,
+    ignores: tuple[str, ...] = (),
+    since: int = 12,
+    first_suffix: Callable[[Call], str] | None = None,
+) -> Callable[[E], E]:
     """Register how operators are exported, from an opset on."""
 
     def register(emit: E) -> E:
         for name in names:
             if name in _rows:
                 raise ValueError(f"operator {name!r} has two ONNX rows")
-            _rows[name] = Row(emit, ignores, since)
+            _rows[name] = Row(emit, ignores, since, first_suffix)
         return emit
 
     return register

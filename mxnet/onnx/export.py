@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,22 +151,63 @@ def export_model(
 def _build_with_dynamic_sizes(
     symbol: Symbol, params: Mapping[str, Any], in_shapes: Any, in_types: Any, opset: int
 ) -> Any:
-    """Return a model with as many dynamic sizes as it allows: all, all but channels, the first."""
-    shapes = in_shapes.values() if isinstance(in_shapes, Mapping) else in_shapes
-    wider = ([(None,) * len(s) for s in shapes], [_except_channels(s) for s in shapes])
+    """Return a model with as many dynamic sizes as it allows: all, all but channels, or groups."""
+    names = list(in_shapes) if isinstance(in_shapes, Mapping) else None
+    shapes = [tuple(s) for s in (in_shapes.values() if names else in_shapes)]
     refused: MXNetError | None = None
-    for sizes in wider:
+
+    def build(sizes: Sequence[GivenShape]) -> Any:
+        nonlocal refused
+        dynamic = dict(zip(names, sizes, strict=True)) if names else sizes
         try:
-            return build_model(symbol, params, in_shapes, in_types, sizes, opset)
+            return build_model(symbol, params, in_shapes, in_types, dynamic, opset)
         except MXNetError as error:
             refused = error
+
+    for sizes in ([(None,) * len(s) for s in shapes], [_except_channels(s) for s in shapes]):
+        model = build(sizes)
+        if model is not None:
+            return model
+    model, sizes = _free_groups_of_sizes(shapes, build)
+    if model is None:
+        assert refused is not None
+        raise refused
     logger.warning(
-        "ONNX export: only the first size of each input is dynamic, this model needs the others "
-        "as numbers. Say which with dynamic_input_shapes. (%s)",
+        "ONNX export: the model needs some sizes as numbers, its inputs are %s. Say which are "
+        "dynamic with dynamic_input_shapes. (%s)",
+        ", ".join(map(str, sizes)),
         refused,
     )
-    first = [(None, *s[1:]) for s in shapes]
-    return build_model(symbol, params, in_shapes, in_types, first, opset)
+    return model
+
+
+def _free_groups_of_sizes(
+    shapes: Sequence[GivenShape], build: Callable[[Sequence[GivenShape]], Any]
+) -> tuple[Any, Sequence[GivenShape]]:
+    """Return the model in which all groups of sizes are dynamic that can be, and its shapes."""
+    model, sizes = None, shapes
+    for group in _group_equal_sizes(shapes):
+        wider = [
+            tuple(None if (i, axis) in group else n for axis, n in enumerate(shape))
+            for i, shape in enumerate(sizes)
+        ]
+        attempt = build(wider)
+        if attempt is not None:
+            model, sizes = attempt, wider
+    return model, sizes
+
+
+def _group_equal_sizes(shapes: Sequence[GivenShape]) -> list[set[tuple[int, int]]]:
+    """Return groups of (input, axis) that can only vary together, such as all batch sizes.
+
+    First axes of all inputs come first, then sizes that are equal.
+    """
+    groups = [{(i, 0) for i, shape in enumerate(shapes) if shape}]
+    sizes = dict.fromkeys(n for shape in shapes for n in shape)
+    for size in sizes:
+        group = {(i, a) for i, s in enumerate(shapes) for a, n in enumerate(s) if n == size}
+        groups.append(group)
+    return groups
 
 
 def _except_channels(shape: GivenShape) -> GivenShape:

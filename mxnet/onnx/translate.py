@@ -174,7 +174,8 @@ class Translator:
             except (ArithmeticError, LookupError, TypeError, ValueError) as error:
                 raise call.unsupported(f"could not be written: {error!r}") from error
             outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-            return _name_outputs(g, node, outputs, start)
+            names = row.name_outputs(call, len(outputs))
+            return _rename_outputs(g, names, outputs, start)
 
         return interpret(graph, lambda node: feed[node], apply)
 
@@ -233,13 +234,15 @@ class Translator:
         return outputs if isinstance(outputs, tuple | list) else (outputs,)
 
 
-def _name_outputs(g: Builder, node: Node, outputs: list[str], start: int) -> list[str]:
-    """Rename what a row outputs after its node: ``fc1``, or ``split0`` and ``split1``."""
+def _rename_outputs(
+    g: Builder, node_outputs: Sequence[str], outputs: list[str], start: int
+) -> list[str]:
+    """Rename what a row outputs after its node."""
     names = {name for n in g.nodes[start:] for name in n.output}
     renamed = {}
-    for i, name in enumerate(outputs):
+    for name, new_name in zip(outputs, node_outputs, strict=True):
         if name in names and name not in renamed:
-            renamed[name] = g.unique(node.name if len(outputs) == 1 else f"{node.name}{i}")
+            renamed[name] = g.unique(new_name)
     if renamed:
         for each in g.nodes[start:]:
             for side in (each.input, each.output):

@@ -260,7 +260,7 @@ def _prop(op_type: str, arguments: tuple[tuple[str, str], ...]) -> CustomOpProp:
     maker = props.get(op_type)
     if maker is None:
         raise MXNetError(
-            f"Custom operator {op_type!r} is not registered: use @mx.operator.register({op_type!r})"
+            f"Cannot find custom operator {op_type!r}: use @mx.operator.register({op_type!r})"
             f" on its CustomOpProp. {did_you_mean(op_type, props)}".rstrip()
         )
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from math import sqrt
 from typing import Any
 
@@ -241,6 +242,11 @@ class LBSGD(ListOptimizer):
         self.cumgrads: dict[Index, dict[str, Any]] = {}
         self.adaptive = False
         self.admult = 1
+        logging.info("Running Large-Batch SGD Algorithm")
+        logging.info(
+            "(Batch_scale=%f, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d)",
+            *(batch_scale, warmup_epochs, warmup_strategy, updates_per_epoch),
+        )
 
     def _multiplier(self, updates: int) -> float:
         """Return the factor of the rate after a number of updates."""

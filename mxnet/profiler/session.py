@@ -241,9 +241,9 @@ def _memory_name(args: dict[str, Any]) -> str:
     return f"Memory: {kind}/{max(args.get('Device Id', 0), 0)}"
 
 
-def _rows(found: dict[tuple[str, str], list[float]]) -> Groups:
+def _rows(durations: dict[tuple[str, str], list[float]]) -> Groups:
     groups: Groups = {}
-    for (category, name), values in found.items():
+    for (category, name), values in durations.items():
         row = Row(name, len(values), sum(values), min(values), max(values))
         groups.setdefault(category, []).append(row)
     return dict(sorted(groups.items()))

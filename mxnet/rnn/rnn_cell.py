@@ -42,3 +42,7 @@ __all__ = [
     "SequentialRNNCell",
     "ZoneoutCell",
 ]
+
+for _name in __all__:  # MXNet's classes print this module
+    if isinstance(globals()[_name], type):
+        globals()[_name].__module__ = __name__

@@ -102,8 +102,8 @@ class Symbol(SymbolMethods):
 
     def __repr__(self) -> str:
         if self.name is not None:
-            return f"<Symbol {self.name}>"
-        return f"<Symbol group [{', '.join(str(s.name) for s in self)}]>"
+            return f"<{type(self).__name__} {self.name}>"
+        return f"<{type(self).__name__} group [{', '.join(str(s.name) for s in self)}]>"
 
     def _repr_svg_(self) -> str | None:
         """Draw the graph in a notebook, unless it is large."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from ..distributed.group import current_group
@@ -47,8 +49,8 @@ class History(Mapping[str, list[float]]):
         try:
             return self._metrics[name]
         except KeyError:
-            known = ", ".join(self._metrics) or "none yet"
-            raise KeyError(f"No metric {name!r} was recorded; there are: {known}") from None
+            names = ", ".join(self._metrics) or "none yet"
+            raise KeyError(f"No metric {name!r} was recorded; there are: {names}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)
@@ -123,6 +125,27 @@ def format_duration(seconds: float) -> str:
 
 
 DRAW_SECONDS = 0.2  # between two looks at the metrics
+BAR_FORMAT = (
+    "{desc}: {percentage:3.0f}%|{bar:10}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}{postfix}]"
+)
+BAR_WIDTH = 58  # of a bar with its numbers, before the metrics
+
+
+def count_columns(stream: Any) -> int | None:
+    """Return the width of the terminal behind a stream, or None if it is not one."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def describe_memory() -> str:
+    """Return the memory of this process, such as ``1.2 GB``, or an empty text if unknown."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return f"{pages * os.sysconf('SC_PAGE_SIZE') / 1e9:.1f} GB"
+    except (OSError, ValueError, IndexError):
+        return ""  # not Linux
 
 
 class Tracker:
@@ -142,6 +165,8 @@ class Tracker:
     logger : logging.Logger
         Where `fit` writes its own lines. If that is silent, bars stay on the screen and the
         training ends with a line on stderr.
+    num_epoch : int, optional
+        The epoch before which training ends, for the time that is left.
 
     >>> tracker = mx.tracking.Tracker([1, 2, 3], show=False)
     >>> tracker.history.epoch
@@ -149,7 +174,12 @@ class Tracker:
     """
 
     def __init__(
-        self, data: Any, show: bool | None = None, loggers: Any = None, logger: Any = logging
+        self,
+        data: Any,
+        show: bool | None = None,
+        loggers: Any = None,
+        logger: Any = logging,
+        num_epoch: int | None = None,
     ) -> None:
         group = current_group()
         is_leader = group is None or group.rank == 0  # of a distributed job, one worker reports
@@ -162,6 +192,8 @@ class Tracker:
         self._batch_size = getattr(data, "batch_size", None) or 0
         self._stream = sys.stderr
         self._total: int | None = None
+        self._num_epoch = num_epoch
+        self._epoch = 0
         self._bar: Any = None
         self._is_visible = False
         self._next_draw = 0.0
@@ -183,12 +215,20 @@ class Tracker:
         if kind is None and self._is_silent and self._style != "off" and self.history.epoch:
             sys.stderr.write(f"{self.history.summary()}\n")
 
+    def announce(self, text: str) -> None:
+        """Write a line where this training writes its lines."""
+        if not self._is_silent:
+            self._logger.info(text)
+        elif self._style != "off":
+            sys.stderr.write(f"{text}\n")
+
     # -- an epoch -----------------------------------------------------------------------------
 
     def start_epoch(self, epoch: int, done: int = 0) -> None:
         """Begin an epoch, of which some batches may be done already."""
         self._started = time.monotonic()
         self._first = self._count = done
+        self._epoch = epoch
         if self._style == "off":
             return
         self._bar = progress(
@@ -199,6 +239,7 @@ class Tracker:
             unit=" batches",
             leave=self._is_silent,
             file=self._stream,
+            **({"bar_format": BAR_FORMAT} if self._style == "bar" else {}),
         )
         self._is_visible = True
         self._next_draw = self._started + self._bar.mininterval
@@ -218,30 +259,55 @@ class Tracker:
         """Record an epoch."""
         self._total = self._count  # what an epoch really has
         self.history.add(epoch, time.monotonic() - self._started, metrics)
+        if self._bar is not None and self._is_silent and self._style == "bar":
+            self._show([f"{name}={value:.4f}" for name, value in self.history.last.items()])
+        self._close_bar()
         row = self.history.rows()[-1]
         for each in self._loggers:
             each.log(row)
 
-    def finish_bar(self, metrics: Iterable[Any]) -> None:
-        """Show the last metrics of an epoch, and leave its bar or take it away."""
+    def finish_batches(self, metrics: Iterable[Any]) -> None:
+        """Show the last metrics of an epoch; its bar stays until validation is over."""
         if self._bar is None:
             return
         if self._style == "bar" and self._is_silent:
             self._draw(metrics)
-        self._close_bar()
+        else:
+            self._close_bar()
 
     # -- drawing ------------------------------------------------------------------------------
 
     def _draw(self, metrics: Iterable[Any]) -> None:
+        """Show the metrics, then what fits of: validation, speed, time left, memory."""
         parts = [f"{n}={v:.4f}" for metric in metrics for n, v in metric.get_global_name_value()]
+        if self.history.epoch:
+            last = self.history.last.items()
+            parts += [f"last {name}={value:.4f}" for name, value in last if name[:4] == "val_"]
+        seconds = max(time.monotonic() - self._started, 1e-9)
         if self._batch_size:
-            seconds = max(time.monotonic() - self._started, 1e-9)
             rate = (self._count - self._first) * self._batch_size / seconds
-            parts.insert(0, f"{rate:.0f} samples/s")
+            parts.append(f"{rate:.0f} samples/s")
+        parts += [text for text in (self._describe_rest(seconds), describe_memory()) if text]
+        self._show(parts)
+
+    def _show(self, parts: list[str]) -> None:
+        columns = count_columns(self._stream)
+        if self._style == "bar" and columns is not None:
+            room = columns - BAR_WIDTH
+            parts = [part for i, part in enumerate(parts) if len(", ".join(parts[: i + 1])) <= room]
         self._bar.set_postfix_str(", ".join(parts), refresh=False)
         if not self._bar.update(self._count - self._bar.n) and self._style == "bar":
             self._bar.refresh()
         self._is_visible = True
+
+    def _describe_rest(self, seconds: float) -> str:
+        """Return how long all epochs will take from now on, if there are more than this one."""
+        done = self._count - self._first
+        total = self._total or batch_count(self._data)
+        if not (done and total and self._num_epoch and self._num_epoch - self._epoch > 1):
+            return ""
+        batches = (self._num_epoch - self._epoch - 1) * total + total - self._count
+        return f"all epochs in {format_duration(seconds / done * batches)}"
 
     def _clear(self) -> None:
         if self._is_visible and self._bar is not None:

@@ -280,6 +280,7 @@ def summary_lines(
     known = None if shape is None else _all_shapes(symbol, shape)
     graph = symbol._graph
     shown = _shown_layers(graph)
+    layers = set(shown)
     table = Table(line_length, positions)
     table.rule()
     table.row(*HEADINGS)
@@ -288,7 +289,7 @@ def summary_lines(
     for node in shown:
         count = _parameters(node, known)
         total += count
-        _add_layer(table, node, known, count, set(shown))
+        _add_layer(table, node, known, count, layers)
         table.rule("=" if node is shown[-1] else "_")
     table.lines.append(f"Total params: {total}")
     table.rule()

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import CommandError
-from .program import Program, all_findings, hint, owns, print_report, python_2_lines, write_report
+from .program import Program, all_findings, hint, owns, print_report, write_report
 from .put_back import give_builtins, put_back
 
 __all__ = ["run"]
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
         findings = all_findings(program)
     _flush()
     if not args.quiet:
-        print_report(findings)
+        print_report(findings, program.translated)
     if args.report:
         message = None if error is None or isinstance(error, SystemExit) else repr(error)
         write_report(args.report, findings, message)
@@ -48,7 +48,7 @@ def _execute(program: Program) -> None:
     path = program.script
     source = path.read_bytes()
     tree = program.add_file(str(path), source)
-    code = compile(source, str(path), "exec", dont_inherit=True)
+    code = compile(tree, str(path), "exec", dont_inherit=True)
     module = types.ModuleType("__main__")
     vars(module).update(__file__=str(path), __builtins__=builtins)
     give_builtins(program, tree, vars(module))
@@ -82,24 +82,8 @@ def _show_failure(error: BaseException, program: Program) -> None:
         trace = trace.tb_next
     shown = traceback.TracebackException(type(error), error, trace)
     sys.stderr.write("".join(shown.format()))
-    if isinstance(error, SyntaxError) and error.filename:
-        _show_python_2(Path(error.filename))
-    elif advice := hint(error):
+    if advice := hint(error):
         sys.stderr.write(f"mx run: hint: {advice}\n")
-
-
-def _show_python_2(path: Path) -> None:
-    lines = python_2_lines(path) if path.is_file() else []
-    if not lines:
-        return
-    sys.stderr.write(
-        f"mx run: {path.name} is written for Python 2; {len(lines)} lines look like it. The tools "
-        "2to3 and futurize change them:\n"
-    )
-    for finding in lines[:20]:
-        sys.stderr.write(f"  {path.name}:{finding.line}  {finding.name}  ->  {finding.instead}\n")
-    if len(lines) > 20:
-        sys.stderr.write(f"  ... {len(lines) - 20} more\n")
 
 
 def _flush() -> None:

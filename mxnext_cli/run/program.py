@@ -9,7 +9,6 @@ import ast
 import builtins
 import json
 import os
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -19,20 +18,9 @@ from types import FrameType
 from typing import NamedTuple
 
 from . import removed
+from .python2 import parse_program
 
 PACKAGE = Path(__file__).resolve().parents[1]
-PYTHON_2 = {
-    r"^\s*print\s+[^\s(=.,\[]": "print(...)",
-    r"^\s*print\s*$": "print()",
-    r"^\s*print\s*>>": "print(..., file=...)",
-    r"^\s*except\s+[\w.() ,]+,\s*\w+\s*:": "except Error as name:",
-    r"^\s*raise\s+\w+\s*,": "raise Error(message)",
-    r"^\s*exec\s+['\"\w]": "exec(...)",
-    r"<>": "!=",
-    r"`[^`]+`": "repr(...)",
-    r"\b0[0-7]{2,}\b(?!\.)": "0o...",
-    r"\bur['\"]": "r'...'",
-}
 
 
 class Finding(NamedTuple):
@@ -52,14 +40,17 @@ class Program:
         _library_folders()  # before imports are hooked, because it imports
         self.findings: set[Finding] = set()
         self.trees: dict[str, ast.Module] = {}  # of its files that were loaded
+        self.translated: list[str] = []  # files of Python 2 among them
 
     def note(self, frame: FrameType, name: str, instead: str) -> None:
         """Remember that a line needed a name."""
         self.findings.add(Finding(frame.f_code.co_filename, frame.f_lineno, name, instead))
 
     def add_file(self, filename: str, source: bytes) -> ast.Module:
-        """Remember the syntax tree of a file that is about to run."""
-        tree = ast.parse(source, filename)
+        """Remember the syntax tree of a file that is about to run; Python 2 is translated."""
+        tree, is_translated = parse_program(source, filename)
+        if is_translated:
+            self.translated.append(filename)
         self.trees[filename] = tree
         return tree
 
@@ -98,12 +89,16 @@ def owns(filename: str) -> bool:
 
 
 class Use(NamedTuple):
-    """A dotted name, its line, and how the program spells it."""
+    """A dotted name, its line, and the expression or import that names it."""
 
     name: str
     line: int
-    spelling: str
-    is_import: bool = False
+    node: ast.Attribute | ast.Import | ast.ImportFrom
+
+    @property
+    def is_import(self) -> bool:
+        """Whether it is named by an import."""
+        return not isinstance(self.node, ast.Attribute)
 
 
 def import_aliases(tree: ast.AST) -> dict[str, str]:
@@ -152,13 +147,12 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
         node = waiting.pop()
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
-                name = f"{node.module}.{alias.name}"
-                yield Use(name, node.lineno, f"from {node.module} import {alias.name}", True)
+                yield Use(f"{node.module}.{alias.name}", node.lineno, node)
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                yield Use(alias.name, node.lineno, f"import {alias.name}", True)
+                yield Use(alias.name, node.lineno, node)
         elif isinstance(node, ast.Attribute) and (name := resolve(node, aliases)) is not None:
-            yield Use(name, node.end_lineno or node.lineno, ast.unparse(node))
+            yield Use(name, node.end_lineno or node.lineno, node)
             continue
         waiting.extend(ast.iter_child_nodes(node))
 
@@ -188,8 +182,13 @@ def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Find
     return findings
 
 
-def print_report(findings: list[Finding]) -> None:
-    """Print the findings to stderr."""
+def print_report(findings: list[Finding], translated: list[str]) -> None:
+    """Print the findings, and which files were translated, to stderr."""
+    for filename in translated:
+        sys.stderr.write(
+            f"\nmx run: {_relative(filename)} is Python 2, and was translated for this run; "
+            "mx fix shows the changes.\n"
+        )
     if not findings:
         return
     names = len({f.name for f in findings})
@@ -216,20 +215,6 @@ def _relative(filename: str) -> str:
     except ValueError:  # another drive
         return filename
     return filename if relative.startswith("..") else relative
-
-
-def python_2_lines(path: Path) -> list[Finding]:
-    """Return the lines that look like Python 2, by their form."""
-    findings = []
-    for number, line in enumerate(
-        path.read_text(encoding="utf-8", errors="replace").splitlines(), 1
-    ):
-        code = line.partition("#")[0]
-        for pattern, instead in PYTHON_2.items():
-            if re.search(pattern, code):
-                findings.append(Finding(str(path), number, code.strip()[:60], instead))
-                break
-    return findings
 
 
 def hint(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from . import removed
 from .program import Program, owns
+from .python2 import parse_program
 
 HOOKED = {*removed.ATTRIBUTES, *removed.METHODS}
 
@@ -140,6 +141,8 @@ class _HookingFinder(importlib.abc.MetaPathFinder):
         if fullname in HOOKED:
             spec.loader = _Loader(spec.loader, after=self._hooks.apply)
         elif spec.origin and spec.origin.endswith(".py") and owns(spec.origin):
+            if isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+                spec.loader = _TranslatingLoader(fullname, spec.origin)
             spec.loader = _Loader(spec.loader, before=self._prepare)
         return spec
 
@@ -182,6 +185,20 @@ class _Loader(importlib.abc.Loader):
         self._real.exec_module(module)
         if self._after is not None:
             self._after(module)
+
+
+class _TranslatingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of the program, translated if it is Python 2."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """Compile the module; translations are not cached, because Python would take them too."""
+        path = self.get_filename(fullname)
+        tree, is_translated = parse_program(self.get_data(path), path)
+        if is_translated:
+            return compile(tree, path, "exec", dont_inherit=True)
+        code = super().get_code(fullname)
+        assert code is not None, "a source file has code"
+        return code
 
 
 class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+from collections.abc import Iterator
 
 import mxnet
 
@@ -13,10 +14,10 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "caches", "libinfo", "companions", "compatibility", "tracebacks",
+        "caches", "libinfo", "companions", "compatibility", "role", "tracebacks",
     },
     {"ops", "formats"},
-    {"graph", "quantization", "imperative", "composites"},
+    {"graph", "quantization", "imperative", "composites", "anomaly"},
     {"ndarray", "autograd", "random", "symbol", "util"},
     {
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
@@ -46,32 +47,29 @@ def _package_of(path: pathlib.Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
+def _import_statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
+    """Yield imports with whether they stand in a function; those for type checkers are left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            yield child, inside
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _import_statements(child, inside or is_function)
+
+
 def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
     """Return (package, inside a function) for every import of this package."""
     package = ["mxnet", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    checking = {
-        id(n)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for n in ast.walk(node)
-    }
-    local = {
-        id(n)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for n in ast.walk(node)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or id(node) in checking:
-            continue
+    targets: list[tuple[str, bool]] = []
+    for node, inside in _import_statements(ast.parse(path.read_text(encoding="utf-8")), False):
         base = package[: len(package) - node.level + 1] if node.level else []
         parts = base + (node.module.split(".") if node.module else [])
         if parts[:1] == ["mxnet"]:
-            targets = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
-            found += [(t, id(node) in local) for t in targets]
-    return found
+            names = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
+            targets += [(name, inside) for name in names]
+    return targets
 
 
 def test_imports_go_down() -> None:

@@ -118,7 +118,7 @@ def test_labels_that_end_early():
         (lambda: csv("1,2\n", dtype="float64"), mx.MXNetError, "float64 is not supported"),
         (lambda: csv("1,2\n", shape="x"), ValueError, "Invalid Parameter format for data_shape"),
         (lambda: CSVIter(data_csv="f", batch_size=1), mx.MXNetError, "Required parameter data_sh"),
-        (lambda: CSVIter(data_csv="none", data_shape=2, batch_size=1), OSError, "no such file"),
+        (lambda: CSVIter(data_csv="none", data_shape=2, batch_size=1), OSError, "No such file"),
     ],
 )
 def test_mistakes_are_told(make, error, message):

@@ -234,7 +234,7 @@ def test_the_mean_picture_is_made_and_used(tmp_path):
 @pytest.mark.parametrize(
     ("other", "said"),
     [
-        ({"path_imgrec": "/nowhere.rec"}, "no such file"),
+        ({"path_imgrec": "/nowhere.rec"}, "No such file"),
         ({"path_imgrec": ""}, "must specify image_rec"),
         ({"data_shape": (8, 8)}, "data_shape"),
         ({"data_shape": (4, 8, 8)}, "expected 4 channels, got 3"),

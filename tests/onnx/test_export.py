@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import numpy as np
@@ -14,6 +15,7 @@ from mxnet.contrib import quantization as quant
 from mxnet.error import MXNetError
 from mxnet.onnx.builder import UnsupportedExport
 from mxnet.onnx.export import build_model
+from tests.golden import HERE, onnx_exports
 from tests.onnx.running import assert_equal_outputs, run
 
 RNG = np.random.RandomState(0)
@@ -143,6 +145,164 @@ def test_parameters_are_inputs_and_initializers() -> None:
     assert {i.name for i in model.graph.initializer} == {"fc_weight", "fc_bias"}
     assert [o.name for o in model.graph.output] == ["fc"]
     assert model.opset_import[0].version == 13
+
+
+def test_outputs_have_the_names_of_mxnet() -> None:
+    """Names, types and shapes of outputs are those that MXNet's exporter wrote."""
+    recorded = json.loads((HERE / "onnx_exports.json").read_text(encoding="utf-8"))
+    models = onnx_exports.cases()
+    assert list(recorded) == list(models)
+    for key, (symbol, params, shapes) in models.items():
+        outputs = build_model(symbol, params, shapes).graph.output
+        kinds = [o.type.tensor_type for o in outputs]
+        assert [
+            [o.name, k.elem_type, [d.dim_value for d in k.shape.dim]]
+            for o, k in zip(outputs, kinds, strict=True)
+        ] == recorded[key], key
+
+
+def test_a_group_has_all_outputs_in_its_order() -> None:
+    """MXNet's exporter sorts the outputs by their nodes, and leaves inputs and doubles out."""
+    x = mx.sym.var("x")
+    a = mx.sym.relu(x, name="a")
+    c, d = mx.sym.tanh(a, name="c"), mx.sym.exp(x, name="d")
+    model = _check(mx.sym.Group([d, c, a, x]), {}, _normal(2, 3))
+    assert [o.name for o in model.graph.output][:3] == ["d", "c", "a"]
+
+
+@pytest.mark.parametrize("slopes", [(4,), (1,)])
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 4, 3)])
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_prelu_of_any_rank(slopes: tuple, shape: tuple, is_dynamic: bool) -> None:
+    """One slope, or one for each channel: the only axis of a vector, the second of others."""
+    gamma = mx.sym.var("p_gamma", shape=slopes)
+    symbol = mx.sym.LeakyReLU(mx.sym.var("data"), gamma, act_type="prelu", name="p")
+    dynamic = [(None,) * len(shape)] if is_dynamic else None
+    _check(symbol, {"p_gamma": _normal(*slopes)}, _normal(*shape), dynamic_shapes=dynamic)
+
+
+class LanguageModel(mx.gluon.HybridBlock):
+    """Embedding, recurrent layers and a decoder; states are inputs, or begin at zero."""
+
+    def __init__(self, layer: type, layers: int) -> None:
+        super().__init__(prefix="lm_")
+        with self.name_scope():
+            self.embedding = mx.gluon.nn.Embedding(11, 5)
+            self.rnn = layer(7, layers, input_size=5, dropout=0.2)
+            self.decoder = mx.gluon.nn.Dense(11, flatten=False)
+
+    def hybrid_forward(self, F: object, x: object, *states: object) -> object:
+        if not states:
+            return self.decoder(self.rnn(self.embedding(x)))
+        output, states = self.rnn(self.embedding(x), list(states))
+        return (self.decoder(output), *states)
+
+
+@pytest.mark.parametrize("with_states", [True, False])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("sizes", [None, "names"])
+def test_language_models_run_with_other_batches(
+    kind: str, with_states: bool, sizes: str | None, tmp_path: pathlib.Path
+) -> None:
+    """Batch and time are free, together in data and states; layers and widths are not."""
+    net = LanguageModel(getattr(mx.gluon.rnn, kind), layers=2)
+    net.initialize()
+    net.hybridize()
+
+    def inputs(time: int, batch: int) -> list[mx.nd.NDArray]:
+        states = [s + _normal(*s.shape) for s in net.rnn.begin_state(batch)]
+        tokens = mx.nd.array(RNG.randint(0, 11, (time, batch)))
+        return [tokens, *(states if with_states else [])]
+
+    example = inputs(4, 3)
+    net(*example)
+    net.export(str(tmp_path / "lm"))
+    path, weights = str(tmp_path / "lm-symbol.json"), str(tmp_path / "lm-0000.params")
+    shapes = [("time", "batch")] + [(2, "batch", 7)] * (len(example) - 1)
+    target = mx.onnx.export_model(
+        path,
+        weights,
+        [x.shape for x in example],
+        onnx_file_path=str(tmp_path / "lm.onnx"),
+        dynamic=True,
+        dynamic_input_shapes=shapes if sizes else None,
+    )
+    names = ["data"] if len(example) == 1 else [f"data{i}" for i in range(len(example))]
+    for time, batch in ((4, 3), (6, 5), (1, 1)):
+        arrays = inputs(time, batch)
+        outputs = net(*arrays)
+        outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
+        feed = dict(zip(names, (a.asnumpy() for a in arrays), strict=True))
+        assert_equal_outputs(run(target, feed), [o.asnumpy() for o in outputs])
+
+
+def test_zeros_of_unknown_size_are_refused_where_they_are_needed() -> None:
+    """States of unrolled cells have the size of the batch, which no node of the graph gives."""
+    cell = mx.gluon.rnn.LSTMCell(3, input_size=4)
+    outputs, _ = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
+    params = {n: mx.nd.ones(p.shape) for n, p in cell.collect_params().items()}
+    with pytest.raises(UnsupportedExport, match="known only when the model runs"):
+        build_model(outputs, params, [(5, 2, 4)], dynamic_shapes=[(None, 2, 4)])
+
+
+class CenterDecoder(mx.gluon.HybridBlock):
+    """Boxes around the largest points of heat maps, as CenterNet computes them."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+        self.heads = [mx.gluon.nn.Conv2D(n, 1) for n in (3, 2, 2)]
+        for head in self.heads:
+            self.register_child(head)
+
+    def hybrid_forward(self, F: object, x: object) -> object:
+        heat, size, offset = (head(x) for head in self.heads)
+        highest = F.Pooling(heat, kernel=(3, 3), pad=(1, 1), pool_type="max")
+        heat = F.where(F.broadcast_equal(heat, highest), heat, F.zeros_like(heat) - 100)
+        _, _, height, width = heat.shape_array().split(num_outputs=4, axis=0)
+        scores, indices = heat.reshape((0, -1)).topk(k=self.count, ret_typ="both")
+        indices = F.cast(indices, "int64")
+        classes = F.cast(F.broadcast_div(indices, height * width), "float32")
+        points = F.broadcast_mod(indices, height * width)
+        rows, columns = F.broadcast_div(points, width), F.broadcast_mod(points, width)
+        size, offset = (v.transpose((0, 2, 3, 1)).reshape((0, -1, 2)) for v in (size, offset))
+        batch = F.arange(256).slice_like(offset, axes=0).expand_dims(-1)
+        batch = F.cast(batch.tile(reps=(1, self.count)), "int64")
+
+        def at(values: object, which: object) -> object:
+            where = F.concat(batch, points, which, dim=0).reshape((3, -1))
+            return F.gather_nd(values, where).reshape((-1, self.count))
+
+        x_axis, y_axis = F.zeros_like(batch), F.ones_like(batch)
+        x = F.cast(columns, "float32") + at(offset, x_axis)
+        y = F.cast(rows, "float32") + at(offset, y_axis)
+        half_w, half_h = at(size, x_axis) / 2, at(size, y_axis) / 2
+        corners = (x - half_w, y - half_h, x + half_w, y + half_h)
+        return classes, scores, F.stack(*corners, axis=-1) * 4
+
+
+@pytest.mark.parametrize("sizes", [None, [(None, 4, None, None)]])
+def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
+    """Shapes, largest elements and indices in several axes, with numbers and dynamic sizes."""
+    net = CenterDecoder(5)
+    net.initialize()
+    net.hybridize()
+    net(_normal(2, 4, 8, 8))
+    net.export(str(tmp_path / "net"))
+    path, weights = str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0000.params")
+    target = mx.onnx.export_model(
+        path,
+        weights,
+        [(2, 4, 8, 8)],
+        onnx_file_path=str(tmp_path / "net.onnx"),
+        dynamic=sizes is not None,
+        dynamic_input_shapes=sizes,
+    )
+    for shape in [(2, 4, 8, 8), (3, 4, 6, 10)][: 2 if sizes else 1]:
+        data = _normal(*shape)
+        assert_equal_outputs(
+            run(target, {"data": data.asnumpy()}), [o.asnumpy() for o in net(data)]
+        )
 
 
 def test_dynamic_batch_runs_with_any_size() -> None:

@@ -214,14 +214,20 @@ def _load(server) -> tuple[list[int], list[str]]:
                 connection.connect()
             except OSError:
                 return  # it takes no more connections
+            is_accepted = False
             try:
                 while True:
                     connection.request("POST", "/predict", body, {"content-type": NPY})
                     response = connection.getresponse()
                     response.read()
                     answers.append(response.status)
+                    is_accepted = True
                     if response.will_close or number % 3 == 0:
                         break
+            except ConnectionError as error:
+                if is_accepted:
+                    failures.append(repr(error))
+                return  # the system took the connection, and nobody accepted it any more
             except (OSError, http.client.HTTPException) as error:
                 failures.append(repr(error))
             finally:

@@ -355,3 +355,42 @@ def test_the_demo_through_the_commands(demo, capsys):
     assert size < 0.3 * Path("digits-0000.params").stat().st_size
     assert main(["predict", "digits-int8", "--input", "images.npy", "--output", "small.npy"]) == 0
     np.testing.assert_allclose(np.load("small.npy"), demo, atol=0.1 * np.abs(demo).max())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "proposal"),
+    [
+        (["inof"], "info"),
+        (["info", "--jsonn"], "--json"),
+        (["rec", "inf", "x.rec"], "info"),
+        (["convert", "m", "--to", "onx"], "onnx"),
+    ],
+)
+def test_nearly_right_words_get_a_proposal(arguments, proposal, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert f"Did you mean '{proposal}'?" in capsys.readouterr().err
+
+
+def test_help_shows_defaults(capsys):
+    with pytest.raises(SystemExit):
+        main(["summary", "--help"])
+    assert "default: 10" in capsys.readouterr().out
+
+
+def test_a_reader_of_the_help_may_leave(tmp_path):
+    command = f"{sys.executable} -m mxnext_cli --help | head -n 1"
+    result = subprocess.run(
+        command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
+    )
+    assert result.stderr == ""
+
+
+def test_a_second_package_is_found(tmp_path):
+    for name in ("mxnet", "mxnext"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "other" / "mxnet").mkdir(parents=True)  # not a package
+    twins = doctor.find_twins([str(ROOT), str(tmp_path), str(tmp_path), str(tmp_path / "other")])
+    assert [path.name for path, _ in twins] == ["mxnet", "mxnext"]

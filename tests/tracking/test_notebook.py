@@ -31,6 +31,7 @@ history
     "for batch in mx.progress([1, 2, 3], 'work'): pass",
     "mx.viz.plot_history(history)",
     "mx.nd.dot(mx.nd.ones((2, 3)), mx.nd.ones((2, 3)))",
+    "_ = mx.mod.Module(symbol).fit(data, num_epoch=3, loggers=mx.viz.live(), progress=False)",
 ]
 
 
@@ -85,3 +86,9 @@ def test_errors_show_the_cell_alone(outputs):
     text = "\n".join(error["traceback"])
     assert "Cell" in text and "mxnet/" not in text
     assert len(text.splitlines()) <= 15
+
+
+def test_a_live_plot_is_one_picture_that_is_replaced(outputs):
+    plots = [part for part in outputs[-1] if "image/png" in part.get("data", {})]
+    assert len(plots) == 1
+    assert "display_id" in plots[0].get("transient", {"display_id": ""})

@@ -233,3 +233,10 @@ def test_loggers_end_when_training_fails(tmp_path):
 def test_what_is_no_logger_is_refused():
     with pytest.raises(ValueError, match="loggers are objects such as"):
         module_fit(num_epoch=1, loggers="run.csv")
+
+
+def test_a_name_in_a_table_is_never_a_formula(tmp_path):
+    logger = mx.tracking.CSVLogger(tmp_path / "run.csv")
+    logger.begin(mx.tracking.History())
+    logger.log({"epoch": 0, "time": 1.0, "=cmd()": 0.5})
+    assert (tmp_path / "run.csv").read_text().splitlines()[0] == "epoch,time,cmd()"

@@ -10,6 +10,7 @@ from multiprocessing.reduction import ForkingPickler  # noqa: F401 (for loaders 
 from typing import Any
 
 from ...context import cpu_pinned
+from ...error import add_note
 from ...visualization.notebook import facts_html
 from .batchify import default_batchify_fn
 from .dataset import batch_reader
@@ -277,7 +278,14 @@ class _Fetcher:
         self._batchify_fn = batchify_fn
 
     def __call__(self, indices: Sequence[Any]) -> Any:
-        return self._batchify_fn([self._dataset[i] for i in indices])
+        samples, index = [], None
+        try:
+            for index in indices:
+                samples.append(self._dataset[index])
+        except Exception as error:
+            add_note(error, f"In sample {index} of {type(self._dataset).__name__}.")
+            raise
+        return self._batchify_fn(samples)
 
 
 class _BatchReader(_Fetcher):

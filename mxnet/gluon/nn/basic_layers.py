@@ -14,6 +14,7 @@ from ... import symbol as sym
 from ...ops.documentation import inherits_parameters
 from ...util import is_np_array
 from ..block import Block, HybridBlock
+from ..range_check import RangeCheck
 from ..utils import _indent
 from .activations import Activation
 from .norm_layers import (
@@ -287,6 +288,13 @@ class Embedding(HybridBlock):
             allow_deferred_init=True,
             grad_stype="row_sparse" if sparse_grad else "default",
         )
+        self._range_check = RangeCheck("Embedding", "indices", "rows", allow_negative=True)
+
+    def __call__(self, x: Any, *args: Any) -> Any:
+        """Look the indices up; those of the first batches are checked."""
+        if self._range_check.is_active:
+            self._range_check(x, self._kwargs["input_dim"])
+        return super().__call__(x, *args)
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
         """Look the indices up."""

@@ -685,8 +685,8 @@ class Constant(Parameter):
     def grad_req(self, req: str) -> None:
         if req != "null":
             warnings.warn(
-                f"Constant parameter {self.name!r} does not support grad_req other than 'null', "
-                "and new value will be ignored.",
+                f'Constant parameter "{self.name}" does not support grad_req other than "null", '
+                f'and new value "{req}" is ignored.',
                 stacklevel=2,
             )
         self._grad_req = "null"

@@ -51,9 +51,7 @@ def import_to_gluon(model_file: Source, ctx: Context | None = None) -> Any:
 
     importer = Importer(read_model(model_file))
     symbol, arg_params, aux_params = importer.run()
-    used = set(symbol.list_inputs())
-    inputs = [Variable(name) for name in importer.inputs if name in used]
-    block = SymbolBlock(symbol, inputs)
+    block = SymbolBlock(symbol, [Variable(name) for name in importer.inputs])
     stored = {**arg_params, **aux_params}
     for name, parameter in block.collect_params().items():
         parameter._load_init(stored[name], ctx, cast_dtype=True, dtype_source="saved")

@@ -198,6 +198,10 @@ class OnnxNode:
         """Return the inferred dtype of an output."""
         return self.importer.dtypes.get(self.output_names[index])
 
+    def stored_dtype(self, index: int = 0) -> np.dtype | None:
+        """Return the dtype of an output in the file, which MXNet may lack."""
+        return self.importer.stored_dtypes.get(self.output_names[index])
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):

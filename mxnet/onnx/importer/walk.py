@@ -19,6 +19,7 @@ from ...util import np_shape
 from ..library import load_onnx
 from .expansion import DOMAINS, expand_functions
 from .folding import fold, infer_elements
+from .integers import IntegerTypes
 from .reading import infer_shapes, tensor_to_numpy
 from .value import NeedsConstant, OnnxNode, SequenceValue, UnsupportedImport, Value, importers
 
@@ -46,6 +47,8 @@ class Importer:
         self.shapes: dict[str, tuple] = {}
         self.dims: dict[str, tuple] = {}  # the same with the names of dynamic sizes
         self.dtypes: dict[str, np.dtype] = {}
+        self.stored_dtypes: dict[str, np.dtype] = {}  # the file's, where MXNet may lack them
+        self.integers = IntegerTypes()
         self.inputs: list[str] = []
         self.stand_ins: dict[str, Value] = {}
         self._taken: set[str] = set()
@@ -68,7 +71,9 @@ class Importer:
         if kind.elem_type:
             to_numpy = load_onnx().helper.tensor_dtype_to_np_dtype
             with contextlib.suppress(KeyError):
-                self.dtypes[info.name] = to_numpy(kind.elem_type)
+                stored = to_numpy(kind.elem_type)
+                self.stored_dtypes[info.name] = stored
+                self.dtypes[info.name] = self.integers.widen_type(stored)
         if kind.HasField("shape"):
             dims = [
                 d.dim_value if d.HasField("dim_value") else d.dim_param or None
@@ -94,6 +99,7 @@ class Importer:
             heads += [p.symbol for p in parts]
         if not heads:
             raise UnsupportedImport("ONNX import: the model returns an empty sequence only.")
+        self.integers.warn()
         output = heads[0] if len(heads) == 1 else symbol.Group(heads)
         return (output, *self._parameters(output))
 
@@ -149,6 +155,7 @@ class Importer:
         self, name: str, output: Symbol | None = None, constant: np.ndarray | None = None
     ) -> None:
         if constant is not None:
+            constant = self.integers.widen(constant, name)
             shape, dtype = constant.shape, constant.dtype
         else:
             shape, dtype = self.shapes.get(name), self.dtypes.get(name)
@@ -193,7 +200,9 @@ class Importer:
                     self._define(name, constant=array)
                 return
         elements = infer_elements(node, inputs)
-        if elements is not None and all(isinstance(e, int) for e in elements):
+        is_constant = elements is not None and all(isinstance(e, int) for e in elements)
+        # A shape is a constant to later nodes, and still a node of the graph where it is returned.
+        if elements is not None and is_constant and proto.op_type != "Shape":
             self._define_elements(proto.output[0], elements, inputs)
             return
         build = importers().get(proto.op_type)
@@ -211,8 +220,12 @@ class Importer:
         for name, result in zip(proto.output, results, strict=False):
             if not name:
                 continue
+            if isinstance(result, Symbol):
+                result = self.integers.wrap(result, proto.op_type, self.stored_dtypes.get(name))
             self._bind(name, result)
-        if elements is not None:
+        if is_constant:
+            self.values[proto.output[0]].constant = np.array(elements, dtype=np.int64)
+        elif elements is not None:
             self.values[proto.output[0]].elements = elements
 
     def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
@@ -242,7 +255,7 @@ class Importer:
         self._taken.add(unique)
         if array.ndim == 0 and not is_np_shape():
             array = array.reshape(1)  # MXNet's files cannot hold numbers without axes
-        self.params[unique] = array
+        self.params[unique] = array = self.integers.widen(array, name)
         output = symbol.Variable(unique, shape=array.shape or None)
         output._heads[0].node.extra.pop(MARK, None)  # it belongs to the model, not to a body
         return output

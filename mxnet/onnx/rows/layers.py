@@ -520,7 +520,10 @@ def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[
     return [output, g.Identity(mean), g.Reciprocal(g.Sqrt(shifted))]
 
 
-@row("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU")
+@row(
+    *("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"),
+    first_suffix=lambda call: "",
+)
 def batch_norm(g: Builder, call: Call, *xs: str) -> str | list[str]:
     """Normalize by the moving statistics, at axis 1 where the operator has no `axis`."""
     name = call.op.name

@@ -262,7 +262,7 @@ def _layer(
     return g.reshape(joined, [0, 0, directions * size]), last
 
 
-@row("RNN")
+@row("RNN", first_suffix=lambda call: "")
 def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str]:
     """Stacked LSTM, GRU or RNN layers."""
     a = call.attrs
@@ -270,12 +270,17 @@ def rnn(g: Builder, call: Call, x: str, parameters: str, *rest: str) -> list[str
     if a["mode"] == "lstm" and (a["projection_size"] or clip != (None, None)):
         return _step_lstm(g, call, x, *rest)
     count = 2 if a["mode"] == "lstm" else 1
-    states, lengths = list(rest[:count]), ""
+    # ONNX's layers begin with zeros where no state is given.
+    states = ["" if s in g.unsized and g.unsized[s].value == 0 else s for s in rest[:count]]
+    lengths = ""
     if a["use_sequence_length"]:
         lengths = g.cast(rest[count], call.dtypes[2 + count], torch.int32)
     weights = _weights(g, call, parameters)
     directions, layers = 1 + a["bidirectional"], a["num_layers"]
-    parts = [[s] if layers == 1 else g.split(s, [directions] * layers, 0) for s in states]
+    parts = [
+        [s] * layers if layers == 1 or not s else g.split(s, [directions] * layers, 0)
+        for s in states
+    ]
     last_states: list[list[str]] = [[] for _ in states]
     for layer in range(layers):
         x, last = _layer(g, call, x, weights[layer], [p[layer] for p in parts], lengths)

@@ -122,6 +122,8 @@ def dropout(g: Builder, call: Call, x: str) -> str:
     """Write Dropout, which does nothing when a model predicts."""
     if call.attrs["mode"] == "always" and call.attrs["p"]:
         raise call.unsupported("draws random numbers in prediction too (mode='always').")
+    if call.attrs["p"] == 1:  # runtimes refuse a ratio of 1
+        return g.Identity(x)
     return g.Dropout(x, g.scalar(call.attrs["p"], FLOAT))
 
 

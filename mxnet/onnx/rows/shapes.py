@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..builder import FAR, INT64, UNKNOWN, Builder, Call, Shape, is_float, onnx_dtype, row
+from ..builder import (
+    FAR,
+    INT64,
+    UNKNOWN,
+    Builder,
+    Call,
+    Shape,
+    UnsizedFill,
+    is_float,
+    onnx_dtype,
+    row,
+)
 
 # Numbers of elements are exact in doubles, and this keeps tables in files small.
 MAX_ELEMENTS = 1 << 22
@@ -335,7 +346,7 @@ def _sections(call: Call, axis: int, count: int) -> list[int]:
     return [call.shape[axis] // count] * count
 
 
-@row("SliceChannel")
+@row("SliceChannel", first_suffix=lambda call: "0")
 def split(g: Builder, call: Call, x: str) -> list[str]:
     """Split into equal parts."""
     axis = call.axis
@@ -482,6 +493,12 @@ def diff(g: Builder, call: Call, x: str) -> str:
 
 
 def _fill(g: Builder, call: Call, value: float) -> str:
+    if UNKNOWN in call.out_shapes[0]:
+        name = g.unique(call.name)
+        g.unsized[name] = UnsizedFill(
+            value, call.unsupported("has sizes that are known only when the model runs.")
+        )
+        return name
     return g.Expand(g.scalar(value, call.out_dtypes[0]), g.ints(*call.out_shapes[0]))
 
 

@@ -396,7 +396,7 @@ def _candidates(g: Builder, call: Call, rows: str) -> str:
     return _limit_scores(g, score, a["topk"], call.shape[-2])
 
 
-@row("_contrib_box_nms")
+@row("_contrib_box_nms", first_suffix=lambda call: "0")
 @in_float32
 def box_nms(g: Builder, call: Call, data: str) -> str:
     """Keep the best of overlapping boxes; survivors first, then rows of -1."""

@@ -165,6 +165,23 @@ def _layer_sizes(
     return matrices, [gates * state] * (2 * layers * directions)
 
 
+def _explain_sizes(
+    count: int, needed: int, features: int, state: int, layers: int, directions: int, *rest: Any
+) -> str:
+    """Return which size of the data the parameters are for, if only that one is wrong."""
+    gates = rest[0]
+    fitting, remainder = divmod(count - needed, gates * state * directions)
+    if remainder or features + fitting < 1:
+        return (
+            f" They belong to another state_size (here {state}), num_layers ({layers}) or number "
+            f"of directions ({directions})."
+        )
+    return (
+        f" The data has {features} features (its last axis), and these parameters are for "
+        f"{features + fitting}: change the data, or make the layer with input_size={features}."
+    )
+
+
 def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
     """Return views of the packed vector in the order of torch's kernels."""
     matrices, biases = _layer_sizes(*sizes)
@@ -172,7 +189,7 @@ def unpack_parameters(parameters: Tensor, *sizes: Any) -> list[Tensor]:
     if parameters.numel() != sum(pieces):
         raise ShapeError(
             f"Shape inconsistent in RNN: parameters are {list(parameters.shape)}, but these "
-            f"sizes need {[sum(pieces)]}."
+            f"sizes need {[sum(pieces)]}.{_explain_sizes(parameters.numel(), sum(pieces), *sizes)}"
         )
     views = parameters.reshape(-1).split(pieces)
     count = len(matrices)

@@ -274,13 +274,13 @@ def einsum_shape(*data: Shape | None, subscripts: str, **_: int) -> Shape | None
         batch = broadcast_two(batch, tuple(middle))
         named = shape[: len(before)] + (shape[len(shape) - len(after) :] if after else ())
         for label, n in zip(before + after, named, strict=True):
-            known = sizes.get(label, 1)
-            if known != n and 1 not in (known, n) and UNKNOWN not in (known, n):
+            size = sizes.get(label, 1)
+            if size != n and 1 not in (size, n) and UNKNOWN not in (size, n):
                 raise ShapeError(
                     f"_npi_einsum: size of label {label!r} ({n}) does not match previous terms "
-                    f"({known}) in {subscripts!r}."
+                    f"({size}) in {subscripts!r}."
                 )
-            sizes[label] = n if known == 1 else known
+            sizes[label] = n if size == 1 else size
     if output is None:
         labels = "".join(terms).replace(".", "")
         output = ("..." if batch else "") + "".join(

@@ -37,8 +37,8 @@ Ranged = tuple[Tensor, Tensor, Tensor]
 def _same_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     arrays = len(ins) // 3  # each array comes with two ends of its range
     shape = outs[0]
-    for known in ins[:arrays]:
-        shape = unify(shape, known, "8-bit arrays")
+    for other in ins[:arrays]:
+        shape = unify(shape, other, "8-bit arrays")
     return [*[shape] * arrays, *[(1,)] * (2 * arrays)], [shape, (1,), (1,)]
 
 

@@ -93,10 +93,10 @@ def keep_greedily(
         classes = [None] * batch if ids is None else ids
         pairs = zip(boxes, classes, strict=True)
         if most is not None and most < n:
-            kept = [_keep_first(b, c, threshold, border, most) for b, c in pairs]
+            masks = [_keep_first(b, c, threshold, border, most) for b, c in pairs]
         else:
-            kept = [_keep_by_blocks(b, c, threshold, border) for b, c in pairs]
-        return torch.stack(kept)
+            masks = [_keep_by_blocks(b, c, threshold, border) for b, c in pairs]
+        return torch.stack(masks)
     step = max(1, MAX_PAIRS // max(1, n * n))
     if step >= batch:
         return _keep_in_block(boxes, ids, threshold, border)

@@ -148,10 +148,10 @@ def multi_box_target(
     """
     anchors = anchor.reshape(-1, 4)
     # Labels end at the first row of class -1.
-    given = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
+    is_object = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
     truth = label[..., 1:5]
     iou = pairwise_iou(anchors.unsqueeze(0), truth).nan_to_num_(0.0)
-    iou.masked_fill_(~given.unsqueeze(1), -1.0)
+    iou.masked_fill_(~is_object.unsqueeze(1), -1.0)
     row = match_greedily(iou, 1e-6)[0]
     best, best_truth = iou.max(2)
     matched = row >= 0
@@ -166,7 +166,7 @@ def multi_box_target(
         )
     else:
         negative = ~positive
-    any_truth = given.any(1, keepdim=True)
+    any_truth = is_object.any(1, keepdim=True)
     positive &= any_truth
     negative &= any_truth
     wide = match.unsqueeze(-1)

@@ -121,11 +121,11 @@ def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
             "_image_normalize: channels come first, as ToTensor puts them, and are 1 or 3; got an "
             f"image of {list(data.shape)}."
         )
-    for what, given in (("mean", mean), ("std", std)):
-        if len(given) not in (1, channels):
+    for what, numbers in (("mean", mean), ("std", std)):
+        if len(numbers) not in (1, channels):
             raise ShapeError(
                 f"Invalid {what} for input with shape {list(data.shape)}: it must have either 1 "
-                f"or {channels} elements, but got {list(given)}."
+                f"or {channels} elements, but got {list(numbers)}."
             )
 
 

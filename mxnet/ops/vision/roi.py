@@ -241,11 +241,11 @@ def _samples(
     return torch.cat([low, high], -1), torch.cat([(1 - part) * share, part * share], -1)
 
 
-def bilinear_neighbors(place: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+def bilinear_neighbors(position: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the two pixels around places, held inside the image, and the second one's share."""
-    place = place.clamp(0, limit - 1)
-    low = place.floor()
-    part = place - low
+    position = position.clamp(0, limit - 1)
+    low = position.floor()
+    part = position - low
     low = low.long()
     return low, (low + 1).clamp(max=limit - 1), part
 

@@ -57,12 +57,12 @@ _ROUNDING = {
 }
 
 
-def _new_size(size: int, mode: str, given: int, scale: float | None, like: int | None) -> int:
+def _new_size(size: int, mode: str, target: int, scale: float | None, like: int | None) -> int:
     """Return the new size of one axis."""
     if mode == "like":
         return UNKNOWN if like is None else like
     if mode == "size" and scale is None:
-        return given
+        return target
     if size == UNKNOWN:
         return UNKNOWN
     if mode in _ROUNDING:

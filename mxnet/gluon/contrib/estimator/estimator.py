@@ -15,6 +15,7 @@ from ....context import Context, cpu, gpu, num_gpus
 from ....metric import EvalMetric
 from ....metric import Loss as metric_loss
 from ....tracking import History, Tracker
+from ....tracking.interrupts import explain_interrupt
 from ...block import Block
 from ...data import DataLoader
 from ...loss import Loss as gluon_loss
@@ -296,10 +297,12 @@ class Estimator:
         train_begin, *during, train_end = self._categorize_handlers(handlers)
         for handler in train_begin:
             handler.train_begin(self)
-        tracker = Tracker(train_data, progress, loggers, self.logger)
+        tracker = Tracker(train_data, progress, loggers, self.logger, epochs)
         resuming = Resuming(self, train_data, handlers, tracker.history, resume, resume_every)
         is_over = resuming.restore()
-        with tracker:
+        if resuming.saved is not None:
+            tracker.announce(f"Resumed from {resuming.saved} ({resuming.folder})")
+        with explain_interrupt(resuming.describe_interrupt), tracker:
             while not is_over:
                 is_over = self._fit_epoch(resuming, tracker, batch_axis, *during)
             for handler in train_end:
@@ -336,7 +339,7 @@ class Estimator:
                 break
         if batch is None and self.max_batch and not is_continued:
             raise ValueError("Estimator.fit: train_data has no batches to count.")
-        tracker.finish_bar(self.train_metrics)
+        tracker.finish_batches(self.train_metrics)
         answers = [handler.epoch_end(self) for handler in epoch_end]
         is_validated = self._evaluations > evaluations
         metrics = [*self.train_metrics, *(self.val_metrics if is_validated else ())]

@@ -10,6 +10,7 @@ from .... import checkpoint
 from ....checkpoint.state import get_fields, set_fields
 from ....error import MXNetError
 from ....tracking import History
+from ....tracking.interrupts import Position, describe_interrupt
 from .event_handler import EventHandler, StoppingHandler
 
 __all__ = ["Resuming"]
@@ -56,6 +57,11 @@ class Resuming:
         self.step = 0
         self.is_inside_epoch = False  # whether the next epoch is one that was begun before
         self.has_stopped = False
+        self.saved: Position | None = None  # what the newest checkpoint holds
+
+    def describe_interrupt(self) -> str:
+        """Return what is left of a training that was interrupted."""
+        return describe_interrupt(self.saved, self.folder)
 
     @property
     def _metrics(self) -> list:
@@ -84,6 +90,7 @@ class Resuming:
         self.epoch = loaded.extra["epoch"]
         self.batches_done = loaded.extra["batches"]
         self.step = loaded.step
+        self.saved = Position(self.epoch, self.batches_done)
         self.is_inside_epoch = loaded.extra["is_inside_epoch"]
         self.has_stopped = any(_is_over(h) for h in self.handlers if isinstance(h, StoppingHandler))
         return self.has_stopped and not self.is_inside_epoch
@@ -121,6 +128,7 @@ class Resuming:
         checkpoint.save(
             self.folder, self.step, net=net, trainer=trainer, data=self.data, extra=extra
         )
+        self.saved = Position(self.epoch, extra["batches"])
 
 
 def _is_over(handler: StoppingHandler) -> bool:

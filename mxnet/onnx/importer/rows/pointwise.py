@@ -71,6 +71,7 @@ def cast(node: OnnxNode, x: Value, like: Value | None = None) -> Any:
     target = node.output_dtype()
     if target is None:
         target = load_onnx().helper.tensor_dtype_to_np_dtype(node.get("to"))
+        target = node.importer.integers.widen_type(target)
     if target.name not in CAST_TYPES:
         raise node.unsupported(f"converts to {target}, which MXNet has not.")
     symbol = x.symbol

@@ -9,7 +9,12 @@ import numpy as np
 from ..value import F, OnnxNode, Value, direct, imports, internal
 from .layers import window
 
-LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
+LIMITS = {
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+}
 
 
 def _match_axes(node: OnnxNode, value: Value, x: Value) -> Any:
@@ -40,9 +45,10 @@ def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
 
 
 def _saturate(node: OnnxNode, x: Any, dtype: str) -> Any:
-    """Return rounded numbers in an 8-bit type, limited to it."""
+    """Return rounded numbers limited to a type, in it or in the wider one that MXNet has."""
     low, high = LIMITS[dtype]
-    return F.cast(F.clip(x, a_min=low, a_max=high), dtype=dtype, name=node.name)
+    held = node.importer.integers.widen_type(np.dtype(dtype))
+    return F.cast(F.clip(x, a_min=low, a_max=high), dtype=held.name, name=node.name)
 
 
 def _check_type(node: OnnxNode, dtype: str) -> None:
@@ -53,7 +59,7 @@ def _check_type(node: OnnxNode, dtype: str) -> None:
 @imports("QuantizeLinear")
 def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
     """``round(x / scale) + zero``, limited to the type."""
-    dtype = node.output_dtype()
+    dtype = node.stored_dtype()
     name = dtype.name if dtype is not None else "uint8"
     _check_type(node, name)
     ratio = F.broadcast_div(x.symbol, F.cast(_match_axes(node, scale, x), dtype=x.dtype.name))

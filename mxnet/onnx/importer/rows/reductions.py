@@ -149,11 +149,10 @@ def topk(node: OnnxNode, x: Value, k: Value | None = None) -> Any:
 # -- softmax and losses ---------------------------------------------------------------------
 
 
-def _on_matrix(x: Value, axis: int, compute: Any) -> Any:
-    """Compute on a matrix of all axes before and all axes from `axis` on."""
-    sizes = x.sizes
-    rows = int(np.prod(sizes[:axis]))
-    return F.reshape(compute(F.reshape(x.symbol, shape=(rows, -1))), shape=sizes)
+def _on_merged_axes(x: Value, axis: int, compute: Any) -> Any:
+    """Compute along all axes from `axis` on, as if they were one."""
+    merged = F.reshape(x.symbol, shape=(0,) * axis + (-1,))
+    return F.reshape_like(compute(merged), x.symbol)
 
 
 def _softmax(op_type: str, function: Any) -> None:
@@ -164,7 +163,7 @@ def _softmax(op_type: str, function: Any) -> None:
         axis = x.axis(node.get("axis", 1))
         if axis == x.rank - 1:
             return function(x.symbol, axis=-1, name=node.name)
-        return _on_matrix(x, axis, lambda flat: function(flat, axis=-1))
+        return _on_merged_axes(x, axis, lambda merged: function(merged, axis=-1))
 
 
 _softmax("Softmax", F.softmax)
@@ -174,13 +173,19 @@ _softmax("LogSoftmax", F.log_softmax)
 @imports("Hardmax")
 def hardmax(node: OnnxNode, x: Value) -> Any:
     """1 at the first largest element, 0 elsewhere."""
+    dtype = "float32" if x.dtype is None else x.dtype.name
     axis = x.axis(node.get("axis", -1 if node.opset >= 13 else 1))
     if node.opset < 13 and axis != x.rank - 1:
-        depth = int(np.prod(x.sizes[axis:]))
-        return _on_matrix(x, axis, lambda flat: F.one_hot(F.argmax(flat, axis=1), depth=depth))
-    hot = F.one_hot(F.argmax(x.symbol, axis=axis), depth=x.sizes[axis])
-    order = [*range(axis), x.rank - 1, *range(axis, x.rank - 1)]
-    return F.transpose(hot, axes=order, name=node.name)
+        return _on_merged_axes(x, axis, lambda merged: _hardmax(merged, axis, axis + 1, dtype))
+    return _hardmax(x.symbol, axis, x.rank, dtype)
+
+
+def _hardmax(x: Any, axis: int, rank: int, dtype: str) -> Any:
+    """Compare positions with that of the largest element, so that sizes need not be known."""
+    positions = F.contrib.arange_like(F.cast(x, dtype="float32"), axis=axis)
+    positions = F.reshape(positions, shape=(1,) * axis + (-1,) + (1,) * (rank - 1 - axis))
+    largest = F.cast(F.argmax(x, axis=axis, keepdims=True), dtype="float32")
+    return F.cast(F.broadcast_equal(positions, largest), dtype=dtype)
 
 
 def _nll(node: OnnxNode, logs: Any, x: Value, target: Value, weight: Value | None) -> Any:

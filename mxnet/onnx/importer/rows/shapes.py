@@ -108,15 +108,13 @@ def unsqueeze(node: OnnxNode, x: Value, axes: Value | None = None) -> Any:
 
 @imports("Shape")
 def shape(node: OnnxNode, x: Value) -> Any:
-    """The shape, a constant where it is known."""
-    rank = x.rank
-    start, end, _ = slice(node.get("start"), node.get("end")).indices(rank)
-    if None not in x.shape[start:end]:
-        return np.array(x.shape[start:end], dtype=np.int64)
-    sizes = F.shape_array(x.symbol)
-    if (start, end) == (0, rank):
-        return F.identity(sizes, name=node.name)
-    return F.slice_axis(sizes, axis=0, begin=start, end=end, name=node.name)
+    """The shape, or the sizes of some axes."""
+    start, end, _ = slice(node.get("start"), node.get("end")).indices(x.rank)
+    if start >= end:
+        return np.empty(0, dtype=np.int64)
+    if (start, end) == (0, x.rank):
+        return F.shape_array(x.symbol, name=node.name)
+    return F.slice_axis(F.shape_array(x.symbol), axis=0, begin=start, end=end, name=node.name)
 
 
 @imports("Size")
@@ -158,6 +156,8 @@ def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
         total = x.sizes[axis]
         each = -(-total // count)
         parts = [each] * (count - 1) + [total - each * (count - 1)]
+    if len(parts) > 1 and len(set(parts)) == 1 and parts[0] > 0:
+        return list(F.split(x.symbol, num_outputs=count, axis=axis, name=node.name))
     ends = np.cumsum(parts).tolist()
     return [_part(node, x, axis, e - n, e) for n, e in zip(parts, ends, strict=True)]
 

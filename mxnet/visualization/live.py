@@ -1,0 +1,84 @@
+"""A plot of the metrics that grows while a network trains."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..error import InvalidValue
+from ..tracking import History, Logger
+from .curves import plot_history
+
+__all__ = ["live"]
+
+GRAY = "#808080"  # readable on white and on black
+
+
+def live(
+    path: str | os.PathLike[str] | None = None, metrics: Sequence[str] | None = None
+) -> Logger:
+    """Return a logger that draws the metrics after each epoch, for ``fit(loggers=mx.viz.live())``.
+
+    A notebook shows one plot, which is replaced; its colors suit light and dark pages. With a path
+    the plot is written to that file as well.
+
+    Parameters
+    ----------
+    path : str, optional
+        A file to save the plot to, such as ``curves.svg``. Needed outside of notebooks.
+    metrics : list of str, optional
+        The metrics to draw, such as ``["accuracy"]``; by default all.
+
+    >>> logger = mx.viz.live("curves.svg")
+    >>> isinstance(logger, mx.tracking.Logger)
+    True
+    """
+    shell = sys.modules.get("IPython")
+    display = shell.display if shell is not None and shell.get_ipython() is not None else None
+    if path is None and display is None:
+        raise InvalidValue("mx.viz.live() draws in notebooks; elsewhere give it a path, curves.svg")
+    return _LivePlot(path, metrics, display)
+
+
+class _LivePlot(Logger):
+    """Draws the history of a training after each of its epochs."""
+
+    def __init__(self, path: Any, metrics: Sequence[str] | None, display: Any) -> None:
+        self._path, self._metrics, self._display = path, metrics, display
+        self._handle: Any = None
+        self._history = History()
+
+    def begin(self, history: History) -> None:
+        """Draw on, where a training is resumed."""
+        self._history = history
+        self._handle = None
+
+    def log(self, row: Mapping[str, Any]) -> None:
+        """Draw all epochs up to this one."""
+        if not self._history:
+            return
+        figure = plot_history(self._history, None, self._metrics)
+        _suit_every_background(figure)
+        if self._path is not None:
+            figure.savefig(os.fspath(self._path), dpi=150)
+        if self._display is None:
+            return
+        if self._handle is None:
+            self._handle = self._display.display(figure, display_id=True)
+        else:
+            self._handle.update(figure)
+
+
+def _suit_every_background(figure: Any) -> None:
+    figure.patch.set_alpha(0)
+    for axes in figure.axes:
+        axes.patch.set_alpha(0)
+        axes.title.set_color(GRAY)
+        axes.xaxis.label.set_color(GRAY)
+        axes.tick_params(colors=GRAY)
+        for spine in axes.spines.values():
+            spine.set_color(GRAY)
+        for text in axes.get_legend().get_texts():
+            text.set_color(GRAY)

@@ -1,0 +1,137 @@
+"""`mx fix`: writes the changes that an old program needs as a patch, each explained."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import io
+import sys
+import tokenize
+from pathlib import Path
+from typing import NamedTuple
+
+from .. import CommandError
+from ..run.python2 import translate
+from . import check_source, list_files
+from .finding import apply_edits
+from .modules import Project
+from .source import UnreadableSource, parse_source
+
+MAX_ROUNDS = 5  # edits that overlap are applied one round after the other
+
+
+class Change(NamedTuple):
+    """A line that is changed, and why."""
+
+    line: int
+    reason: str
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a patch, or change the files with ``--apply``; return 1 if a program is unreadable."""
+    files = list_files(args.paths)
+    changed, unreadable = 0, 0
+    for path in files.programs:
+        if path.suffix != ".py":
+            continue
+        try:
+            old, encoding = _read(path)
+            new, changes = fix_source(old, path, files.project)
+        except (UnreadableSource, CommandError) as error:
+            unreadable += 1
+            sys.stderr.write(f"mx fix: {path}: {error}; it is left as it is\n")
+            continue
+        if new == old:
+            continue
+        changed += 1
+        for change in changes:
+            print(f"# {path}:{change.line}: {change.reason}")
+        if args.apply:
+            path.write_bytes(new.encode(encoding))
+        else:
+            print(_patch(path, old, new), end="")
+    verb = "changed" if args.apply else "can be changed"
+    sys.stderr.write(f"mx fix: {changed} of {len(files.programs)} programs {verb}.\n")
+    if changed and not args.apply:
+        sys.stderr.write("mx fix: nothing was written; --apply changes the files.\n")
+    return 1 if unreadable else 0
+
+
+def _read(path: Path) -> tuple[str, str]:
+    content = path.read_bytes()
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding), encoding
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        raise CommandError("its bytes are not text in the encoding that it declares") from None
+
+
+def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Change]]:
+    """Return a program as Python 3 and today's libraries read it, and what was changed."""
+    source = parse_source(text, path)
+    changes = [Change(f.line, f"Python 2: {f.hint}") for f in source.findings]
+    if source.is_python_2:
+        text = translate(text) or source.text
+        changes += _describe_divisions(parse_source(text, path).tree)
+    for _ in range(MAX_ROUNDS):
+        findings = [f for f in check_source(parse_source(text, path), project) if f.edits]
+        if not findings:
+            break
+        modules = sorted({f.new_import for f in findings if f.new_import})
+        changes += [Change(f.line, f"{f.name}: {f.hint}") for f in findings]
+        text = apply_edits(text, [edit for f in findings for edit in f.edits])
+        text = _add_imports(text, modules)
+    parse_source(text, path)  # what is written can be read
+    return text, sorted(set(changes))
+
+
+def _describe_divisions(tree: ast.Module) -> list[Change]:
+    """Return a word about the divisions of Python 2 whose operands may be integers."""
+    lines = {n.lineno for n in ast.walk(tree) if isinstance(n, ast.BinOp) and _may_cut(n)}
+    reason = "left as it is: Python 2 cut this quotient if both sides were integers; then write //"
+    return [Change(line, reason) for line in sorted(lines)]
+
+
+def _may_cut(node: ast.BinOp) -> bool:
+    if not isinstance(node.op, ast.Div):
+        return False
+    sides = (node.left, node.right)
+    has_float = any(
+        (isinstance(part, ast.Constant) and isinstance(part.value, float))
+        or (isinstance(part, ast.Call) and ast.unparse(part.func) in ("float", "np.float32"))
+        for side in sides
+        for part in ast.walk(side)
+    )
+    return not has_float
+
+
+def _add_imports(text: str, modules: list[str]) -> str:
+    """Return a program with imports added before its first statement."""
+    tree = parse_source(text, Path("source.py")).tree
+    imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
+    lines = [f"import {module}\n" for module in modules if module not in imported]
+    if not lines:
+        return text
+    for node in tree.body:
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_docstring and getattr(node, "module", None) != "__future__":
+            break
+    else:
+        return text
+    before = text.splitlines(keepends=True)
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return "".join([*before[: first - 1], *lines, *before[first - 1 :]])
+
+
+def _patch(path: Path, old: str, new: str) -> str:
+    lines = difflib.unified_diff(
+        old.splitlines(keepends=True),
+        new.splitlines(keepends=True),
+        f"a/{path.as_posix().removeprefix('./')}",
+        f"b/{path.as_posix().removeprefix('./')}",
+    )
+    ended = (
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+    return "".join(ended)

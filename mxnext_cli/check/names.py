@@ -1,0 +1,276 @@
+"""Rules about names: which exist in MXNext, which were removed, which packages are missing."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import importlib.util
+import inspect
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from mxnet import ndarray, symbol
+from mxnet.error import did_you_mean
+from mxnet.ops.declare import Op
+
+from ..run import removed
+from ..run.program import Use, find_uses, import_aliases
+from .finding import Edit, Finding, replace_node
+from .modules import Project, advise, is_installed, optional_imports
+from .source import Source
+
+PACKAGE = "mxnet"
+# Methods of dictionaries that Python 3 does not have, by the name of their successor.
+DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"}
+
+
+def check_names(source: Source, project: Project) -> Iterator[Finding]:
+    """Give every use of a name of MXNet, of a removed one, and of a missing package."""
+    optional = optional_imports(source.tree)
+    for use in find_uses(source.tree):
+        if (finding := _check_use(source, project, use, optional)) is not None:
+            yield finding
+    for name, line in _uses_of_namespace(source.tree):
+        yield _check_namespace_use(name, line)
+    yield from _check_builtins(source.tree, optional)
+    yield from _check_dict_methods(source.tree)
+
+
+def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -> Finding | None:
+    root, _, rest = use.name.partition(".")
+    if root == PACKAGE:
+        if not rest or (use.is_import and use.line in optional):
+            return None
+        value, hint = look_up(use.name)
+        status = "absent" if value is None else "covered"
+        return Finding(use.line, use.name, status, hint, _is_operator(value))
+    if use.line in optional or project.has_module(root, source.path):
+        return None
+    if (finding := _check_removed(use)) is not None:
+        return finding
+    if use.is_import and not is_installed(root):
+        return Finding(use.line, root, "missing package", advise(root))
+    return None
+
+
+# -- names of MXNet --------------------------------------------------------------------------------
+
+
+def look_up(dotted: str) -> tuple[Any, str]:
+    """Return what a dotted name means here, or None and a hint.
+
+    >>> look_up("mxnet.nd.zeross")
+    (None, "Did you mean 'zeros'?")
+    """
+    parts = dotted.split(".")
+    value: Any = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 1):
+        if part == "*":
+            return value, ""
+        inner = _member(value, part, ".".join(parts[: i + 1]))
+        if inner is None:
+            if not isinstance(value, types.ModuleType | type):
+                return value, ""  # an attribute of an object: only running it would show
+            return None, did_you_mean(part, [n for n in dir(value) if not n.startswith("_")])
+        value = inner
+    return value, ""
+
+
+def _member(owner: Any, name: str, dotted: str) -> Any:
+    missing = object()
+    value = getattr(owner, name, missing)
+    if value is not missing:
+        return value if value is not None else missing
+    if isinstance(owner, types.ModuleType) and hasattr(owner, "__path__"):
+        try:
+            return importlib.import_module(dotted)
+        except ImportError:
+            return None
+    return None
+
+
+def operator_of(value: Any) -> Op | None:
+    """Return the operator that a function of `mx.nd` or `mx.sym` calls."""
+    if isinstance(value, Op):
+        return value
+    operator = inspect.getattr_static(value, "op", None)
+    return operator if isinstance(operator, Op) else None
+
+
+def _is_operator(value: Any) -> bool:
+    return operator_of(value) is not None
+
+
+def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Give (name, line) of what ``hybrid_forward(self, F, ...)`` calls on its F."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef) or node.name != "hybrid_forward":
+            continue
+        if len(node.args.args) < 2:
+            continue
+        space = node.args.args[1].arg
+        inner = {
+            id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute)
+        }  # parts of longer chains
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and id(part) not in inner:
+                root, _, rest = ast.unparse(part).partition(".")
+                if root == space:
+                    yield rest, part.lineno
+
+
+def _check_namespace_use(name: str, line: int) -> Finding:
+    """Look up ``F.name`` in `mx.nd` and `mx.sym`, which both must have it."""
+    value: Any = None
+    for space in (ndarray, symbol):
+        value, hint = look_up(f"{space.__name__}.{name}")
+        if value is None:
+            return Finding(line, f"F.{name}", "absent", hint)
+    return Finding(line, f"F.{name}", "covered", "", _is_operator(value))
+
+
+# -- removed names ---------------------------------------------------------------------------------
+
+
+def _check_removed(use: Use) -> Finding | None:
+    """Report a name or module that Python or a library no longer has."""
+    module, _, name = use.name.rpartition(".")
+    row = removed.ATTRIBUTES.get(module, {}).get(name)
+    if row is not None and _is_gone(module, name):
+        path, instead = removed.read_row(row)
+        edits, new_import = _replace_attribute(use, module, path)
+        return Finding(use.line, use.name, "removed", f"write {instead}", False, edits, new_import)
+    for old in (use.name, module) if use.is_import else ():
+        successor = removed.MODULES.get(old)
+        if (successor or old in removed.MADE_MODULES) and not _can_import(old):
+            instead = f"import {successor}" if successor else removed.MADE_MODULES[old][0]
+            edits = _replace_import(use, old, successor) if successor else ()
+            return Finding(use.line, f"import {old}", "removed", f"write {instead}", False, edits)
+    return None
+
+
+def _is_gone(module: str, name: str) -> bool:
+    if not is_installed(module.partition(".")[0]):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return not hasattr(importlib.import_module(module), name)
+    except ImportError:
+        return True
+
+
+def _can_import(module: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _replace_attribute(use: Use, module: str, path: str) -> tuple[tuple[Edit, ...], str]:
+    """Return the edit from an old name to the object at `path`, and the module that it needs."""
+    if isinstance(use.node, ast.ImportFrom):
+        return _replace_names(use.node, module), ""
+    new_module, _, name = path.partition(":")
+    if not isinstance(use.node, ast.Attribute) or not _has_equal(path):
+        return (), ""
+    prefix = ast.unparse(use.node.value) if new_module == module else new_module
+    text = name if new_module == "builtins" else f"{prefix}.{name}"
+    needs = "" if new_module in (module, "builtins") else new_module
+    return (replace_node(use.node, text),), needs
+
+
+def _has_equal(path: str) -> bool:
+    """Return whether a name can be written instead, rather than one recreated for `mx run`."""
+    module, _, name = path.partition(":")
+    return bool(name) and not module.startswith(removed.__name__.partition(".")[0])
+
+
+def _replace_names(node: ast.ImportFrom, module: str) -> tuple[Edit, ...]:
+    """Return the edit that imports each name from where it is now, if one has moved."""
+    groups: dict[str, list[str]] = {}
+    for alias in node.names:
+        row = removed.ATTRIBUTES[module].get(alias.name)
+        path = removed.read_row(row)[0] if row is not None else ""
+        new_module, _, name = path.partition(":")
+        if not _has_equal(path) or "." in name or not _is_gone(module, alias.name):
+            new_module, name = module, alias.name
+        local = alias.asname or alias.name
+        shown = name if name == local else f"{name} as {local}"
+        groups.setdefault(new_module, []).append(shown)
+    if groups.keys() == {module}:
+        return ()
+    lines = [f"from {source} import {', '.join(names)}" for source, names in groups.items()]
+    return (replace_node(node, ("\n" + " " * node.col_offset).join(lines)),)
+
+
+def _replace_import(use: Use, old: str, new: str) -> tuple[Edit, ...]:
+    """Return the edit that imports the successor of a module under the old name."""
+    node = use.node
+    if isinstance(node, ast.ImportFrom):
+        names = ", ".join(ast.unparse(alias) for alias in node.names)
+        return (replace_node(node, f"from {new} import {names}"),)
+    if not isinstance(node, ast.Import):
+        return ()
+    lines = []
+    for alias in node.names:
+        name = new if alias.name == old else removed.MODULES.get(alias.name, alias.name)
+        local = alias.asname or alias.name
+        is_plain = name == alias.name and not alias.asname
+        if is_plain or name == local:
+            lines.append(name)
+        elif "." in local:
+            return ()  # ``import a.b`` binds a, which has no successor
+        else:
+            lines.append(f"{name} as {local}")
+    return (replace_node(node, f"import {', '.join(lines)}"),)
+
+
+def _check_builtins(tree: ast.AST, optional: set[int]) -> Iterator[Finding]:
+    """Report builtins of Python 2 that the program neither defines nor imports."""
+    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_bound(n)}
+    bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+    bound |= import_aliases(tree).keys()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Name) or node.id in bound or node.lineno in optional:
+            continue
+        row = removed.BUILTINS.get(node.id)
+        if row is None or hasattr(builtins, node.id):
+            continue
+        path, instead = removed.read_row(row)
+        module, _, name = path.partition(":")
+        edits: tuple[Edit, ...] = ()
+        if not module.startswith(__name__.partition(".")[0]):
+            text = name if module == "builtins" else f"{module}.{name}"
+            edits = (replace_node(node, text),)
+        needs = module if edits and module != "builtins" else ""
+        yield Finding(node.lineno, node.id, "removed", f"write {instead}", False, edits, needs)
+
+
+def _is_bound(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store | ast.Del)
+
+
+def _check_dict_methods(tree: ast.AST) -> Iterator[Finding]:
+    """Report ``d.iteritems()`` and ``d.has_key(k)``, which dictionaries no longer have."""
+    defined = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        name, owner = node.func.attr, ast.unparse(node.func.value)
+        if name in defined or owner == "six" or node.keywords:
+            continue
+        if name in DICT_METHODS and not node.args:
+            new = f"{owner}.{DICT_METHODS[name]}()"
+        elif name == "has_key" and len(node.args) == 1:
+            new = f"({ast.unparse(node.args[0])} in {owner})"
+        else:
+            continue
+        edit = replace_node(node, new)
+        yield Finding(node.lineno, f".{name}()", "python 2", f"write {new}", False, (edit,))

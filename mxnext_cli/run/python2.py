@@ -1,0 +1,168 @@
+"""Sources of Python 2: translated to Python 3 line by line by fissix, the successor of 2to3.
+
+A translated program divides as Python 2 did: integers give an integer.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import logging
+import operator
+import tokenize
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fissix.refactor import RefactoringTool
+
+MAX_SOURCE = 2_000_000  # characters; longer files are data
+# Fixers for what Python 3 cannot even parse.
+_SYNTAX = "except exec ne numliterals paren print raise repr tuple_params unicode"
+# Fixers for calls whose results Python 3 changed: lists that became iterators.
+_RESULTS = "dict filter has_key map zip"
+_DIVIDE, _DIVIDE_IN_PLACE = "__mx_divide__", "__mx_divide_in_place__"
+
+
+def read_text(content: bytes) -> str:
+    """Decode a source as its first lines declare, or as UTF-8 with marks for what is not."""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
+        return content.decode(encoding)
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return content.decode("utf-8", errors="replace")
+
+
+def translate(source: str, *, only_syntax: bool = False) -> str | None:
+    r"""Return a source of Python 2 as one of Python 3, or None if it is not Python 2 either.
+
+    Divisions stay as they are: a program cannot tell whether their operands are integers.
+
+    >>> translate("print 'a', 1\n")
+    "print('a', 1)\n"
+    """
+    from fissix.pgen2.parse import ParseError
+    from fissix.pgen2.tokenize import TokenError
+
+    if len(source) > MAX_SOURCE or "\0" in source:
+        return None
+    ended = source.endswith("\n")
+    try:
+        tree = _refactoring_tool(only_syntax).refactor_string(source + "\n" * (not ended), "source")
+    except (ParseError, TokenError, IndentationError, RecursionError, AttributeError, ValueError):
+        return None  # AttributeError and ValueError: of fixers that meet a broken tree
+    text = str(tree)
+    return text if ended else text[:-1]
+
+
+@cache
+def _refactoring_tool(only_syntax: bool) -> RefactoringTool:
+    from fissix.refactor import RefactoringTool
+
+    for name in ("fissix", "RefactoringTool", "fissix.pgen2.driver"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    names = _SYNTAX if only_syntax else f"{_SYNTAX} {_RESULTS}"
+    return RefactoringTool([f"fissix.fixes.fix_{name}" for name in names.split()])
+
+
+def parse_program(content: bytes, filename: str) -> tuple[ast.Module, bool]:
+    """Return the tree of a program, and whether it is a translation from Python 2."""
+    try:
+        tree = ast.parse(content, filename)
+    except SyntaxError:
+        translation = _parse_python_2(content)
+        if translation is None:
+            raise
+        return translation, True
+    if prints_as_python_2(tree) and (translation := _parse_python_2(content)) is not None:
+        return translation, True
+    return tree, False
+
+
+def _parse_python_2(content: bytes) -> ast.Module | None:
+    """Return the tree of a source of Python 2 that divides as Python 2 did, or None."""
+    translation = translate(read_text(content))
+    if translation is None:
+        return None
+    try:
+        tree = ast.parse(translation)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    if divides_as_python_3(tree):
+        return tree
+    tree = _Divisions().visit(tree)
+    helpers = [ast.alias("divide", _DIVIDE), ast.alias("divide_in_place", _DIVIDE_IN_PLACE)]
+    tree.body.insert(_first_line(tree), ast.ImportFrom(__name__, helpers, 0))
+    return ast.fix_missing_locations(tree)
+
+
+def prints_as_python_2(tree: ast.Module) -> bool:
+    """Return whether a program says ``print >> file, text``, which Python 3 reads as a shift."""
+    return any(
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.RShift)
+        and isinstance(node.left, ast.Name)
+        and node.left.id == "print"
+        for node in ast.walk(tree)
+    )
+
+
+def divides_as_python_3(tree: ast.Module) -> bool:
+    """Return whether a program says ``from __future__ import division``."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == "division" for alias in node.names)
+        for node in tree.body
+    )
+
+
+def _first_line(tree: ast.Module) -> int:
+    """Return the index of the first statement after the docstring and imports of the future."""
+    for i, node in enumerate(tree.body):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if not is_docstring and getattr(node, "module", None) != "__future__":
+            return i
+    return len(tree.body)
+
+
+class _Divisions(ast.NodeTransformer):
+    """Turns divisions into calls that cut the quotient of two integers."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Replace ``a / b``."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div):
+            return node
+        return ast.copy_location(_call(_DIVIDE, node.left, node.right), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """Replace ``a /= b``, where reading the target twice does no harm."""
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Div) or _has_effects(node.target):
+            return node
+        current = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = _call(_DIVIDE_IN_PLACE, current, node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+
+def _call(function: str, left: ast.expr, right: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(function, ast.Load()), [left, right], [])
+
+
+def _has_effects(target: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call | ast.NamedExpr | ast.Yield) for n in ast.walk(target))
+
+
+def divide(a: Any, b: Any) -> Any:
+    """Return ``a / b`` as Python 2 computed it.
+
+    >>> divide(-7, 2), divide(7, 2.0)
+    (-4, 3.5)
+    """
+    return a // b if isinstance(a, int) and isinstance(b, int) else a / b
+
+
+def divide_in_place(a: Any, b: Any) -> Any:
+    """Return what ``a /= b`` assigned to `a` in Python 2."""
+    return a // b if isinstance(a, int) and isinstance(b, int) else operator.itruediv(a, b)

@@ -1,0 +1,100 @@
+"""Mistakes of users are explained: what was given, what is needed, what to do."""
+
+import warnings
+
+import pytest
+
+import mxnet as mx
+from mxnet import gluon, nd
+from mxnet.gluon import nn, rnn
+
+
+@pytest.mark.parametrize("is_hybrid", [False, True])
+@pytest.mark.parametrize("kind", [rnn.LSTM, rnn.GRU, rnn.RNN])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2}, {"bidirectional": True}])
+def test_recurrent_layers_name_the_size_that_the_data_should_have(kind, options, is_hybrid):
+    layer = kind(5, input_size=4, **options)
+    layer.initialize()
+    if is_hybrid:
+        layer.hybridize()
+    with pytest.raises(mx.MXNetError, match=r"has 6 features .* are for 4: .* input_size=6"):
+        layer(nd.ones((3, 2, 6)))
+
+
+def test_parameters_of_another_state_size_are_explained():
+    packed = nd.ones((221,))
+    with pytest.raises(mx.MXNetError, match="another state_size"):
+        nd.RNN(nd.ones((3, 2, 4)), packed, nd.ones((1, 2, 5)), nd.ones((1, 2, 5)),
+               state_size=5, num_layers=1, mode="lstm")  # fmt: skip
+
+
+def test_bind_names_all_missing_arrays_with_their_shapes():
+    net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
+    with pytest.raises(ValueError, match=r"fc_weight \(3, 7\), fc_bias \(3,\)\. simple_bind"):
+        net.bind(mx.cpu(), {"data": nd.ones((2, 7))})
+
+
+class Broken(gluon.data.Dataset):
+    def __init__(self, error):
+        self._error = error
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, index):
+        if index == 7:
+            raise self._error
+        return nd.ones((1,))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": True}]
+)
+@pytest.mark.parametrize("error", [ValueError("bad image"), mx.MXNetError("bad image")])
+def test_errors_of_a_data_set_name_the_sample(error, options):
+    with pytest.raises(type(error), match="bad image") as raised:
+        for _ in gluon.data.DataLoader(Broken(error), 2, **options):
+            pass
+    notes = [str(raised.value), *getattr(raised.value, "__notes__", ["In sample 7 of Broken."])]
+    assert "In sample 7 of Broken." in "\n".join(notes)
+
+
+@pytest.mark.parametrize("is_hybrid", [False, True])
+@pytest.mark.parametrize("labels", [[1, 3], [-1, 0]])
+def test_labels_that_are_out_of_range_are_reported_once(labels, is_hybrid):
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    if is_hybrid:
+        loss.hybridize()
+    with pytest.warns(
+        UserWarning, match=r"SoftmaxCrossEntropyLoss: the labels go from .* 3 classes"
+    ):
+        loss(nd.ones((2, 3)), nd.array(labels))
+    loss(nd.ones((2, 3)), nd.array(labels))
+
+
+def test_good_labels_masked_ones_and_probabilities_are_not_reported():
+    loss = gluon.loss.SoftmaxCrossEntropyLoss
+    loss()(nd.ones((2, 3)), nd.array([0, 2]))
+    loss()(nd.ones((2, 3)), nd.array([0, -1]), nd.array([[1], [0]]))
+    loss(sparse_label=False)(nd.ones((2, 3)), nd.array([[9, 0, 0], [0, -1, 0]]))
+    loss(axis=1)(nd.ones((2, 3, 4)), nd.full((2, 4), 2))
+
+
+def test_indices_beyond_the_table_are_reported_and_clipped():
+    layer = nn.Embedding(3, 2)
+    layer.initialize()
+    layer(nd.array([-1, 2]))  # padding
+    with pytest.warns(UserWarning, match="Embedding: the indices go from 0 to 5, but there are 3"):
+        out = layer(nd.array([0, 5]))
+    assert (out[1] == layer.weight.data()[2]).asnumpy().all()
+
+
+def test_only_the_first_batches_are_looked_at(monkeypatch):
+    loss = gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(2):
+        loss(nd.ones((2, 3)), nd.array([0, 1]))
+    loss(nd.ones((2, 3)), nd.array([0, 7]))
+    monkeypatch.setenv("MXNET_CHECK_LABELS", "0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gluon.loss.SoftmaxCrossEntropyLoss()(nd.ones((2, 3)), nd.array([0, 7]))

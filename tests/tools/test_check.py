@@ -1,0 +1,230 @@
+"""`mx check` and `mx fix` on programs in the styles of 2015 to 2021, and on what is hostile.
+
+In the files of `old_programs`, a line that must be reported ends in ``#: status``; one that is
+reported where a package is not installed ends in ``#? status``. Nothing else may be reported.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mxnext_cli import main
+from mxnext_cli.check import look_up
+from mxnext_cli.check.finding import Edit, apply_edits
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "tests" / "golden"
+PROGRAMS = Path(__file__).parent / "old_programs"
+MARK = re.compile(r"#([:?]) ([a-z0-9 ]+)$")
+
+
+def write_corpus(folder):
+    """Write the programs and return what is expected of their lines, and the lines that may be."""
+    required, allowed = set(), set()
+    for file in sorted(PROGRAMS.glob("*.txt")):
+        for part in file.read_text(encoding="utf-8").split("=== ")[1:]:
+            name, _, source = part.partition("\n")
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source, encoding="utf-8")
+            for number, line in enumerate(source.splitlines(), 1):
+                if mark := MARK.search(line):
+                    expected = required if mark[1] == ":" else allowed
+                    expected.add((name, number, mark[2]))
+    return required, allowed
+
+
+def checked(capsys, *paths, code=0, everything=False):
+    arguments = ["check", *map(str, paths), "--json", *(["--all"] if everything else [])]
+    assert main(arguments) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def lines_of(facts, folder):
+    return {
+        (str(Path(f["file"]).relative_to(folder)), f["line"], f["status"]) for f in facts["found"]
+    }
+
+
+def test_every_problem_of_old_programs_is_found_and_nothing_else(tmp_path, capsys):
+    required, allowed = write_corpus(tmp_path)
+    assert len(list(tmp_path.rglob("*.py"))) >= 40
+    facts = checked(capsys, tmp_path, code=1)
+    reported = lines_of(facts, tmp_path)
+    assert required - reported == set(), "missed"
+    assert reported - required - allowed == set(), "false alarms"
+
+
+def test_unknown_names_are_never_to_be_installed(tmp_path, capsys):
+    write_corpus(tmp_path)
+    facts = checked(capsys, tmp_path, code=1)
+    hints = {f["name"]: f["hint"] for f in facts["found"] if f["status"] == "missing package"}
+    assert "pip install" not in hints["package_that_nobody_has"]
+    assert "SimpleDet" in hints["mxnext"]
+    assert "common" not in hints
+
+
+def test_notes_name_gpus_and_missing_files(tmp_path, capsys):
+    write_corpus(tmp_path)
+    (tmp_path / "run.sh").write_text("# launch.py\npython ../../tools/launch.py -n 2 python x.py\n")
+    facts = checked(capsys, tmp_path, code=1)
+    notes = {(Path(n["file"]).name, n["line"]): n["text"] for n in facts["notes"]}
+    assert "model/ssd_300-symbol.json" in notes["ssd_evaluate.py", 11]
+    assert "mx.gpu()" in notes["ssd_evaluate.py", 8]
+    assert "mx launch" in notes["run.sh", 2]
+    assert ("run.sh", 1) not in notes
+
+
+def test_examples_have_no_problem(capsys):
+    facts = checked(capsys, ROOT / "examples")
+    assert facts["found"] == []
+    assert facts["names"] > 10
+
+
+# -- mx fix ----------------------------------------------------------------------------------------
+
+
+def test_fixed_programs_have_no_problem_left_that_can_be_fixed(tmp_path, capsys):
+    write_corpus(tmp_path)
+    assert main(["fix", str(tmp_path), "--apply"]) == 0
+    said = capsys.readouterr().out
+    facts = checked(capsys, tmp_path, code=1)
+    left = [f for f in facts["found"] if f["is_fixed_by_mx_fix"]]
+    assert left == []
+    assert {f["status"] for f in facts["found"]} <= {"absent", "missing package", "removed"}
+    assert "train_mnist.py:14: Python 2: write print('training')" in said
+
+
+def test_a_patch_changes_nothing_by_itself_and_can_be_applied(tmp_path, capsys, monkeypatch):
+    if shutil.which("patch") is None:
+        pytest.skip("the command `patch` is not installed")
+    monkeypatch.chdir(tmp_path)
+    path = Path("old.py")
+    path.write_text("import numpy as np\nprint np.int, 7 / 2\nfor i in xrange(4/2):\n    pass")
+    before = path.read_bytes()
+    assert main(["fix", "."]) == 0
+    patch = capsys.readouterr().out
+    assert path.read_bytes() == before
+    result = subprocess.run(
+        ["patch", "-p1"], input=patch, text=True, capture_output=True, timeout=30, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert path.read_text() == (
+        "import numpy as np\nprint(int, 7 / 2)\nfor i in range(4//2):\n    pass"
+    )
+    assert "Python 2 cut this quotient" in patch
+
+
+FIXES = {
+    "import cPickle\n": "import pickle as cPickle\n",
+    "import cPickle as pickle, os\n": "import pickle, os\n",
+    "from StringIO import StringIO\n": "from io import StringIO\n",
+    "from itertools import izip, chain\n": "from builtins import zip as izip\n"
+    "from itertools import chain\n",
+    "import urllib\nurllib.urlopen('x')\n": "import urllib.request\nimport urllib\n"
+    "urllib.request.urlopen('x')\n",
+    "'''Text.'''\nfrom __future__ import print_function\nreduce(f, x)\n": "'''Text.'''\n"
+    "from __future__ import print_function\nimport functools\nfunctools.reduce(f, x)\n",
+    "import numpy as np\nx = np.float(np.int(3))\n": "import numpy as np\nx = float(int(3))\n",
+    "d.has_key('a')\r\nd.iteritems()\r\n": "('a' in d)\r\nd.items()\r\n",
+    "é = x[len('é')/2]\n": "é = x[len('é')//2]\n",
+    "def f():\n    from collections import Mapping, deque\n": "def f():\n"
+    "    from collections.abc import Mapping\n    from collections import deque\n",
+}
+
+
+@pytest.mark.parametrize("old", FIXES)
+def test_a_fix(old, tmp_path):
+    path = tmp_path / "old.py"
+    path.write_bytes(old.encode())
+    assert main(["fix", str(path), "--apply"]) == 0
+    assert path.read_bytes().decode() == FIXES[old]
+
+
+def test_what_is_not_a_program_is_left_alone(tmp_path, capsys):
+    path = tmp_path / "x.py"
+    path.write_bytes(b"x = (\xff\n")
+    assert main(["fix", str(path), "--apply"]) == 1
+    assert path.read_bytes() == b"x = (\xff\n"
+    assert str(path) in capsys.readouterr().err
+
+
+def test_edits_that_overlap_are_not_mixed():
+    edits = [Edit(1, 0, 1, 6, "x"), Edit(1, 2, 1, 4, "y"), Edit(2, 0, 2, 1, "ü")]
+    assert apply_edits("abcdefg\nb\n", edits) == "xg\nü\n"
+
+
+# -- single rules ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = int(a / 2)",
+        "for i in range(int(a / 2)): pass",
+        "x = y[int(n / 2)]",
+        "x = [0.0] * (n // 2)",
+        "lr = 1 / 2",
+        "x = mx.nd.ones((1,)) / 2",
+        "d = {a / 2: 1}",
+        "x = f(a / 2)[0]",
+        "nn.Dense(10, weight_initializer=mx.init.Normal(1 / 2))",
+        "mx.sym.Dropout(x, p=1 / 2)",
+    ],
+)
+def test_divisions_that_are_right_are_not_reported(line, tmp_path, capsys):
+    header = "import mxnet as mx\nfrom mxnet.gluon import nn\n"
+    (tmp_path / "x.py").write_text(header + line + "\n")
+    assert checked(capsys, tmp_path)["found"] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = y[n / 2]",
+        "x = y[:, n / 2:]",
+        "x = [0] * (n / 2)",
+        "range(1, (n + 1) / 2 - 1)",
+        "mx.sym.Convolution(x, kernel=(k / 2, 1), num_filter=3)",
+        "nn.Dense(units=n / 2)",
+    ],
+)
+def test_divisions_that_stop_the_program_are_reported(line, tmp_path, capsys):
+    header = "import mxnet as mx\nfrom mxnet.gluon import nn\n"
+    (tmp_path / "x.py").write_text(header + line + "\n")
+    assert [f["status"] for f in checked(capsys, tmp_path, code=1)["found"]] == ["division"]
+
+
+@pytest.mark.parametrize(
+    "text", ["wd=0.00001", "x = 0.0077", "x = 1000", "x = 0o777", "x = '0777'"]
+)
+def test_numbers_are_not_taken_for_octal_ones(text, tmp_path, capsys):
+    (tmp_path / "x.py").write_text(f"import mxnet\n{text}\nprint 'Python 2'\n")
+    assert [f["line"] for f in checked(capsys, tmp_path)["found"]] == [3]
+
+
+def test_a_value_of_none_is_there():
+    assert look_up("mxnet.gluon.Block")[0] is not None
+    assert look_up("mxnet.nothing")[0] is None
+
+
+def test_hostile_programs(tmp_path, capsys):
+    (tmp_path / "deep.py").write_text("(" * 5000)
+    (tmp_path / "null.py").write_bytes(b"\0\xff")
+    facts = checked(capsys, tmp_path, code=1)
+    assert {n["status"] for n in facts["found"]} == {"syntax"}
+
+
+def test_model_files_are_checked(tmp_path, capsys):
+    for name in ("gluon/dense-symbol.json", "gluon/dense-0000.params", "records/images.rec"):
+        shutil.copy(GOLDEN / name, tmp_path)
+    (tmp_path / "config.json").write_text("{}")  # not a model
+    facts = checked(capsys, tmp_path)
+    assert len(facts["files"]) == 3
+    (tmp_path / "bad.params").write_bytes(b"\0" * 40)
+    facts = checked(capsys, tmp_path, code=1)
+    assert [bool(f["problems"]) for f in facts["files"]] == [True, False, False, False]
