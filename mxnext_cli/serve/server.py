@@ -24,7 +24,6 @@ from .metrics import Metrics
 from .protocol import DRAIN, Connections
 from .repository import Repository
 
-SWITCH_INTERVAL = 0.001  # seconds after which a decoding thread gives way to the event loop
 SPARE_FILES = 64  # descriptors beside those of connections
 ERROR_LINES_PER_SECOND = 10
 
@@ -149,7 +148,6 @@ def build_server(
     models: argparse.Namespace | None,
 ) -> Server:
     """Load the models and return a server that is ready to run."""
-    sys.setswitchinterval(SWITCH_INTERVAL)
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
     limit_threads(1)
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
