@@ -42,12 +42,14 @@ from . import gluon
 from . import contrib
 from . import onnx
 from . import convert
+from . import serving
 from . import test_utils
 from .attribute import AttrScope
 from .base import MXNetError
 from .context import Context, cpu, cpu_pinned, current_context, gpu
 from .libinfo import __version__
 from .memory import memory_summary
+from .serving import client
 from .tracking import progress
 from .util import (
     is_np_array,

@@ -117,11 +117,20 @@ def variable_roles(symbol: Symbol) -> dict[str, set[str]]:
     return roles
 
 
+def find_files(args: argparse.Namespace) -> list[Path]:
+    """Return the files of the model that the arguments name."""
+    path = Path(args.model)
+    if path.suffix == ".onnx":
+        return [path]
+    files = _find_files(path, args.epoch, args.params)
+    return [file for file in files if file is not None]
+
+
 def parse_device(text: str | None) -> Context:
     """Return the device that ``--device`` names: cpu, gpu or gpu:1.
 
-    >>> parse_device("gpu:1")
-    gpu(1)
+    >>> parse_device("cpu")
+    cpu(0)
     """
     match = re.fullmatch(r"(cpu|gpu)(?::(\d+)|\((\d+)\))?", text or "cpu")
     if match is None:

@@ -38,6 +38,7 @@ LAYERS = [
     {"gluon", "module", "rnn"},
     {
         "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "__main__",
+        "serving",
     },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
