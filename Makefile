@@ -8,22 +8,34 @@ BIN := .venv/bin
 READY := .venv/.ready
 DEMO := .venv/.demo
 START := $(shell date +%s)
+# Hundreds of processes import the package: without bytecode each would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
 
 OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE
-NUMERICS := tests/executor tests/graph tests/imperative tests/ops tests/optimizer tests/checkpoint \
+# What kernels compute; structure, files and processes do not depend on the instructions.
+NUMERICS := tests/executor tests/ops tests/optimizer tests/imperative/test_gradients.py \
+	tests/graph/test_optimize.py tests/graph/test_fuse_recurrent.py \
 	tests/gluon/test_golden.py tests/gluon/test_layers.py tests/gluon/test_rnn_cells.py
+# The core without processes, other formats and properties of every operator: the daily loop.
+QUICK := tests/executor tests/gluon tests/graph tests/imperative tests/io tests/metric \
+	tests/module tests/ndarray tests/numpy tests/ops tests/optimizer tests/symbol tests/state \
+	$(filter-out %docs.py %docstrings.py %memory.py %runtime.py,$(wildcard tests/test_*.py))
+# Tests of a file run in one process: fixtures of a module are made once.
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
 
-.PHONY: help test lint format demo bench docs site clean
+.PHONY: help test test-quick test-gpu lint format demo bench docs site clean
 
 help:
-	@echo "make test    run the linters, the type checker and all tests"
-	@echo "make demo    train a small network; results go to demo_output/"
-	@echo "make bench   measure speed"
-	@echo "make docs    regenerate stubs and the tables of operators and variables"
-	@echo "make site    build the documentation site in build/site"
-	@echo "make format  format the code"
-	@echo "make clean   remove what the other commands made"
+	@echo "make test        run the linters, the type checker and all tests"
+	@echo "make test-quick  run the quick tests of the core, for the daily loop (2 minutes)"
+	@echo "make test-gpu    run the tests of devices and operators on the GPU of this machine"
+	@echo "make demo        train a small network; results go to demo_output/"
+	@echo "make bench       measure speed"
+	@echo "make docs        regenerate stubs and the tables of operators and variables"
+	@echo "make site        build the documentation site in build/site"
+	@echo "make format      format the code"
+	@echo "make clean       remove what the other commands made"
 
 .venv: $(READY)
 
@@ -43,10 +55,20 @@ lint: $(READY)
 
 # All tests with the instructions of this processor, then numerics with the oldest and two threads.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
-	$(OLD_PROCESSOR) $(BIN)/python -m pytest -q -n $(JOBS) -m "not slow" $(NUMERICS)
+	OMP_NUM_THREADS=1 $(PYTEST)
+	$(OLD_PROCESSOR) $(PYTEST) -m "not slow" $(NUMERICS)
 	@seconds=$$(($$(date +%s) - $(START))); \
 	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, $(JOBS) processes at a time"
+
+test-quick: $(READY)
+	$(BIN)/ruff check .
+	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" $(QUICK)
+
+# The tests of devices on a real accelerator (without one, on two devices in ordinary memory), all
+# operators included. For CUDA: make TORCH_INDEX= test-gpu
+test-gpu: $(READY)
+	MXNEXT_TEST_DEVICE=1 $(BIN)/python -m pytest -q tests/device/cases
+	$(BIN)/python -m pytest -q -p tests.device.plugin tests/optimizer tests/metric tests/test_autograd.py
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,7 @@
 """Run the cases and print a table: ``python -m benchmarks.run [options] [group ...]``.
 
-``--mxnet PYTHON`` compares with MXNet 1.9.1, ``--base FOLDER`` with another checkout of MXNext.
+``--mxnet PYTHON`` compares with MXNet 1.9.1, ``--base FOLDER`` with another checkout of MXNext,
+``--device gpu`` measures on the first GPU what does not name a device itself.
 All sides take turns within one run.
 """
 
@@ -79,7 +80,9 @@ def main() -> None:
     parser.add_argument("--base", type=pathlib.Path, help="another checkout of MXNext")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="default device")
     options = parser.parse_args()
+    os.environ["BENCHMARK_DEVICE"] = options.device  # of the processes that measure
     home = HERE.parent
     print(
         f"{'case':32} {'MXNext µs':>12} {'/torch':>6} {'/MXNet':>6} {'/base':>6}   goals (ratios)"

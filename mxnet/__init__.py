@@ -5,12 +5,16 @@
 array([2., 2.], dtype=float32)
 """
 
+from . import role
+
+role.hand_over()  # does not return in the servers of a distributed job
+
 from . import memory
 
 with memory.pause_collection():  # else a fifth of the import's time
     from . import compatibility, tracebacks
     from . import companions
-    from . import base, context, dtypes, error, registry
+    from . import accelerator, base, context, dtypes, error, registry
     from . import ndarray, ndarray as nd
     from . import random, random as rnd
     from . import anomaly, autograd
@@ -40,12 +44,14 @@ with memory.pause_collection():  # else a fifth of the import's time
     from . import contrib
     from . import onnx
     from . import convert
+    from . import serving
     from . import test_utils
     from .attribute import AttrScope
     from .base import MXNetError
     from .context import Context, cpu, cpu_pinned, current_context, gpu
     from .libinfo import __version__
     from .memory import memory_summary
+    from .serving import client
     from .tracking import progress
     from .util import (
         is_np_array,
@@ -62,4 +68,3 @@ companions.install()
 tracebacks.install()
 anomaly.install()
 compatibility.complete_star_imports()
-kvstore.kvstore_server.serve_role()  # does not return in servers of a distributed job

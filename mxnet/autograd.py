@@ -424,9 +424,9 @@ class Function:
         if not state.recording:
             return self.forward(*inputs)
         arrays = [i for i in inputs if isinstance(i, NDArray)]
-        made = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
+        tensors = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
         cls = type(arrays[0]) if arrays else NDArray
-        outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in made]
+        outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in tensors]
         result = outputs[0] if self._single else outputs
         record_step(result, FunctionRun([a.shape for a in outputs]), arrays)
         return result

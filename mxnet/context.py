@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from . import accelerator
 from .base import AssignableClass, MXNetError, classproperty
 from .memory import return_freed_memory
 
@@ -112,17 +113,9 @@ class Context(metaclass=AssignableClass):
         if self.device_typeid != 2:
             return_freed_memory()
             return
-        backend = _gpu_backend()
-        if not backend:
+        if not accelerator.count():
             raise MXNetError(f"{self} holds no cache: there is no such GPU here.")
-        getattr(torch, backend).empty_cache()
-
-
-def _gpu_backend() -> str | None:
-    """Return torch's name of the accelerator here ('cuda' serves ROCm too), or None."""
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else None
+        accelerator.empty_cache()
 
 
 def torch_device(ctx: Context) -> torch.device:
@@ -133,16 +126,16 @@ def torch_device(ctx: Context) -> torch.device:
     """
     if ctx.device_typeid != 2:
         return _CPU_DEVICE
-    backend = _gpu_backend()
-    if backend is None:
+    count = accelerator.count()
+    if not count:
         raise MXNetError(
             f"{ctx} was asked for, but no GPU is usable here: this torch {torch.__version__} finds "
-            "neither CUDA/ROCm nor MPS. Use mx.cpu(), or install a torch build for your GPU. "
-            "mx.context.num_gpus() returns how many there are."
+            "neither CUDA/ROCm nor XPU, MPS or another accelerator. Use mx.cpu(), or install a "
+            "torch build for your GPU. mx.context.num_gpus() returns how many there are."
         )
-    if ctx.device_id >= num_gpus():
-        raise MXNetError(f"{ctx} was asked for, but this machine has {num_gpus()} GPU(s).")
-    return torch.device(backend, ctx.device_id)
+    if not 0 <= ctx.device_id < count:
+        raise MXNetError(f"{ctx} was asked for, but this machine has {count} GPU(s).")
+    return accelerator.use(ctx.device_id)
 
 
 def context_of(tensor: torch.Tensor) -> Context:
@@ -198,10 +191,7 @@ def num_gpus() -> int:
     >>> mx.context.num_gpus() >= 0
     True
     """
-    backend = _gpu_backend()
-    if backend is None:
-        return 0
-    return torch.cuda.device_count() if backend == "cuda" else 1
+    return accelerator.count()
 
 
 def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
@@ -215,9 +205,7 @@ def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
     >>> if mx.context.num_gpus():
     ...     free, total = mx.context.gpu_memory_info(0)
     """
-    if not torch.cuda.is_available():
-        raise MXNetError("gpu_memory_info needs a CUDA or ROCm GPU, and none is usable here.")
-    return torch.cuda.mem_get_info(device_id)
+    return accelerator.memory_info(device_id)
 
 
 def current_context() -> Context:

@@ -96,7 +96,8 @@ def is_bfloat16(dtype: np.dtype) -> bool:
 def from_numpy(values: np.ndarray) -> torch.Tensor:
     """Return a tensor over the memory of a NumPy array, which may be of a type for bfloat16.
 
-    Where elements stand in the opposite order, which torch has no strides for, they are copied.
+    Elements in the opposite order, which torch has no strides for, are copied, and so is memory
+    that must not be written into.
 
     >>> from_numpy(np.array([0x3F80], np.uint16).view(bfloat16))
     tensor([1.], dtype=torch.bfloat16)
@@ -107,6 +108,8 @@ def from_numpy(values: np.ndarray) -> torch.Tensor:
             values = np.lib.stride_tricks.as_strided(values, strides=strides)
         else:
             values = values.copy()
+    if not values.flags.writeable:
+        values = values.copy()
     if is_bfloat16(values.dtype):
         return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(values)

@@ -81,6 +81,12 @@ VARIABLES = {
             "arrays.",
         ),
         Variable(
+            "MXNET_ELIMINATE_COMMON_EXPR",
+            bool,
+            True,
+            "Whether `Executor.get_optimized_symbol` merges nodes that compute the same.",
+        ),
+        Variable(
             "MXNET_BACKWARD_DO_MIRROR",
             bool,
             False,
@@ -126,6 +132,73 @@ VARIABLES = {
             64.0,
             "Synchronous distributed stores that update: from this size of all weights on, each "
             "worker keeps the optimizer states of its part of them only. 0: always, -1: never.",
+        ),
+        Variable(
+            "MXNET_CUDNN_AUTOTUNE_DEFAULT",
+            int,
+            1,
+            "CUDA: whether cuDNN tries its convolution algorithms for each new shape and keeps the "
+            "fastest (1 and 2), or takes its guess (0). Read when a GPU is first used, as are the "
+            "other variables of GPUs.",
+        ),
+        Variable(
+            "MXNET_ENFORCE_DETERMINISM",
+            bool,
+            False,
+            "CUDA: only algorithms of cuDNN that give the same numbers each time; no autotuning.",
+        ),
+        Variable(
+            "MXNET_CUDA_ALLOW_TENSOR_CORE",
+            bool,
+            True,
+            "CUDA: whether convolutions of float32 may use tensor cores, which round their inputs "
+            "to TF32. Without it and the next one, torch's own settings hold.",
+        ),
+        Variable(
+            "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION",
+            bool,
+            False,
+            "CUDA: whether matrix products of float32 may use tensor cores as well.",
+        ),
+        Variable(
+            "MXNET_GPU_MEM_POOL_TYPE",
+            str,
+            "Naive",
+            "CUDA: Naive is torch's own pool, Round rounds sizes up to powers of two, Unpooled "
+            "asks the driver for each array.",
+        ),
+        Variable(
+            "MXNET_GPU_MEM_POOL_RESERVE",
+            float,
+            0.0,
+            "CUDA: percentage of each GPU's memory that arrays of this process leave alone.",
+        ),
+        Variable(
+            "MXNET_KVSTORE_MAX_STALENESS",
+            int,
+            -1,
+            "Asynchronous distributed stores: how many pushes of a key a worker may be ahead of "
+            "the slowest one; then it waits. -1: any number. The servers' value counts.",
+        ),
+        Variable(
+            "PS_HEARTBEAT_TIMEOUT",
+            float,
+            0.0,
+            "MXNet's name of MXNET_KVSTORE_HEARTBEAT, which takes precedence.",
+        ),
+        Variable(
+            "MXNET_JOB_SECRET",
+            str,
+            "",
+            "What the processes of a job know and nobody else does, the same text for all of "
+            "them; `mx launch` makes one. They prove it to each other on every connection.",
+        ),
+        Variable(
+            "MXNET_ALLOW_UNSIGNED_JOBS",
+            bool,
+            False,
+            "Let a job on several machines that has no secret run without a warning, and "
+            "exchange pickled objects.",
         ),
         Variable(
             "MXNET_CHECK_FINITE",

@@ -273,14 +273,14 @@ def add_note(error: BaseException, text: str) -> None:
         add(text)
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a sentence that names the closest known spelling, or an empty string.
 
     >>> did_you_mean("num_hiden", ["num_hidden", "no_bias"])
     "Did you mean 'num_hidden'?"
     """
-    known = list(known)
-    close = difflib.get_close_matches(given, known, n=1) or [
-        k for k in known if k.lower() == given.lower()
+    names = list(names)
+    close = difflib.get_close_matches(name, names, n=1) or [
+        k for k in names if k.lower() == name.lower()
     ]
     return f"Did you mean {close[0]!r}?" if close else ""

@@ -276,13 +276,12 @@ def _process_memory() -> tuple[int, int]:
 
 
 def _gpu_lines() -> list[str]:
-    import torch
+    from . import accelerator  # lazy import: this module must not import torch
 
-    gpu = torch.cuda
+    uses = [accelerator.memory_use(i) for i in range(accelerator.count())]
     return [
-        f"gpu({i}): {gpu.memory_allocated(i):,} bytes in arrays, "
-        f"{gpu.memory_reserved(i):,} reserved, at most {gpu.max_memory_allocated(i):,}"
-        for i in range(gpu.device_count())
+        f"gpu({i}): {allocated:,} bytes in arrays, {reserved:,} reserved, at most {peak:,}"
+        for i, (allocated, reserved, peak) in enumerate(uses)
     ]
 
 

@@ -41,7 +41,7 @@ _NUMPY_ARRAY_UFUNC_LIST = [
 
 
 def _find(root: Any, name: str) -> Any:
-    return functools.reduce(lambda place, part: getattr(place, part, None), name.split("."), root)
+    return functools.reduce(lambda owner, part: getattr(owner, part, None), name.split("."), root)
 
 
 _NUMPY_ARRAY_FUNCTION_DICT = {

@@ -14,6 +14,7 @@ import random
 import numpy as np
 import torch
 
+from . import accelerator
 from .context import Context, torch_device
 from .ndarray.random import (
     exponential,
@@ -72,14 +73,7 @@ def seed(seed_state: int, ctx: Context | str = "all") -> None:
     if ctx == "all":
         torch.manual_seed(number)
         return
-    device = torch_device(Context(ctx))
-    if device.type == "cuda":
-        with torch.cuda.device(device):
-            torch.cuda.manual_seed(number)
-    elif device.type == "mps":
-        torch.mps.manual_seed(number)
-    else:
-        torch.default_generator.manual_seed(number)
+    accelerator.seed(torch_device(Context(ctx)), number)
 
 
 def host_rng() -> np.random.Generator:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import dtypes
+from . import accelerator, dtypes
 from .base import MXNetError, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .context import Context, torch_device
 from .imperative.handle import exported
@@ -51,12 +51,12 @@ class CudaModule:
     def __init__(
         self, source: str, options: Sequence[str] = (), exports: Sequence[str] = ()
     ) -> None:
-        if not torch.cuda.is_available() or torch.version.cuda is None:
+        if not accelerator.has_cuda() or torch.version.cuda is None:
             raise MXNetError(
                 "mx.rtc compiles CUDA kernels and needs an NVIDIA GPU with a CUDA build of torch; "
                 f"this torch {torch.__version__} finds none."
             )
-        if not hasattr(torch.cuda, "_compile_kernel"):
+        if not hasattr(accelerator.cuda(), "_compile_kernel"):
             raise MXNetError(
                 f"mx.rtc needs torch's run-time compiler, which torch {torch.__version__} does not "
                 "have; it came with torch 2.8."
@@ -79,16 +79,17 @@ class CudaModule:
         if self._exports and name not in self._exports and "<" in name:
             raise MXNetError(f"Kernel {name} is not among the exports: {', '.join(self._exports)}.")
         kernel = CudaKernel(self, name, *parse_signature(signature))
-        self._kernel_on(name, torch.cuda.current_device())  # a mistake in the source shows here
+        device = accelerator.cuda().current_device()
+        self._kernel_on(name, device)  # a mistake in the source shows here
         return kernel
 
     def _kernel_on(self, name: str, device: int) -> Any:
         """Return torch's kernel for one GPU, compiled on first use."""
         kernel = self._compiled.get((name, device))
         if kernel is None:
-            with torch.cuda.device(device):
+            with accelerator.cuda().device(device):
                 try:
-                    kernel = torch.cuda._compile_kernel(
+                    kernel = accelerator.cuda()._compile_kernel(
                         self._source, name, nvcc_options=self._options or None
                     )
                 except (RuntimeError, OSError) as error:
@@ -149,7 +150,7 @@ class CudaKernel:
         values = pack_arguments(self._name, args, self._is_ndarray, self._types)
         device = torch_device(ctx)
         kernel = self.handle._kernel_on(self._name, device.index)
-        with torch.cuda.device(device):
+        with accelerator.cuda().device(device):
             _launch(kernel, values, grid_dims, block_dims, shared_mem)
 
 
@@ -218,16 +219,15 @@ def _launch(
     kernel: Any, values: Sequence[Any], grid: Sequence[int], block: Sequence[int], shared_mem: int
 ) -> None:
     """Launch through the driver: torch's own call passes every float as a double."""
-    from torch.cuda._utils import _check_cuda, _get_cuda_library
-
+    driver = accelerator.cuda()._utils
     if shared_mem >= 48 * 1024:
         kernel.set_shared_memory_config(shared_mem)
     pointers = (ctypes.c_void_p * len(values))(
         *(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values)
     )
-    stream = torch.cuda.current_stream()._as_parameter_
-    _check_cuda(
-        _get_cuda_library().cuLaunchKernel(
+    stream = accelerator.cuda().current_stream()._as_parameter_
+    driver._check_cuda(
+        driver._get_cuda_library().cuLaunchKernel(
             kernel.func, *grid, *block, shared_mem, stream, pointers, None
         )
     )

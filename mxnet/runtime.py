@@ -8,7 +8,7 @@ import platform
 
 import torch
 
-from .context import num_gpus
+from . import accelerator
 
 __all__ = ["Feature", "Features", "feature_list"]
 
@@ -89,11 +89,11 @@ def feature_list() -> list[Feature]:
     >>> [f for f in feature_list() if f.name == "TENSORRT"]
     [✖ TENSORRT]
     """
-    cuda = torch.cuda.is_available() and num_gpus() > 0
+    cuda = accelerator.has_cuda()
     nccl = torch.distributed.is_available() and torch.distributed.is_nccl_available()
     facts = {
         "CUDA": cuda,
-        "CUDNN": cuda and torch.backends.cudnn.is_available(),
+        "CUDNN": accelerator.has_cudnn(),
         "NCCL": cuda and nccl,
         "CUDA_RTC": cuda,
         "TENSORRT": False,

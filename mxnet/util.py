@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
-import torch
-
+from . import accelerator
 from .base import (  # noqa: F401 (MXNet shows them here)
     MXNetError,
     c_str,
@@ -457,12 +456,7 @@ def get_gpu_memory(gpu_dev_id: int) -> tuple[int, int]:
     >>> if mx.util.get_gpu_count():
     ...     free, total = mx.util.get_gpu_memory(0)
     """
-    if not 0 <= gpu_dev_id < num_gpus() or not torch.cuda.is_available():
-        raise MXNetError(
-            f"get_gpu_memory({gpu_dev_id}): this machine has {num_gpus()} GPU(s) whose memory "
-            "torch can tell."
-        )
-    return torch.cuda.mem_get_info(gpu_dev_id)
+    return accelerator.memory_info(gpu_dev_id)
 
 
 def get_cuda_compute_capability(ctx: Context) -> int:
@@ -480,7 +474,5 @@ def get_cuda_compute_capability(ctx: Context) -> int:
         raise ValueError(
             f"Expecting a gpu context to get cuda compute capability, while received ctx {ctx}"
         )
-    if not torch.cuda.is_available():
-        raise MXNetError(f"{ctx} has no compute capability here: torch finds no CUDA GPU.")
-    major, minor = torch.cuda.get_device_capability(ctx.device_id)
+    major, minor = accelerator.capability(ctx.device_id)
     return 10 * major + minor

@@ -167,6 +167,7 @@ def _add_model(
 
 def _add_model_of_samples(parser: Parser) -> None:
     _add_model(parser, "shape of an input without its batch, such as data=3,224,224")
+    parser.add_argument("--device", help="where it runs: cpu, gpu or gpu:1", metavar="DEVICE")
 
 
 def _add_preparation(parser: Parser) -> None:
@@ -256,11 +257,18 @@ def convert(parser: Parser) -> None:
     """Convert a model, run both on random and edge inputs, and write it if they agree.
 
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
+    mx convert model --to torch --shape data=1,3,224,224 --dynamic-batch
     mx convert model --to int8 --input images.npy
+    mx convert model --to web --shape data=1,3,224,224 --output site
+
+    web, cpp, libtorch and executorch write a folder that runs the model without MXNext: a page
+    for browsers, C++ programs on ONNX Runtime (with MXNet's C predict API) or on libtorch, and a
+    file for phones.
     """
     _add_model(parser)
     add = parser.add_argument
     targets = ("onnx", "torch", "safetensors", "mxnet", "int8")
+    targets += ("web", "cpp", "libtorch", "executorch")
     add("--to", required=True, choices=targets, help="what to write")
     add("--output", "-o", help="file or prefix to write; default: beside the model")
     add(
@@ -282,29 +290,100 @@ def convert(parser: Parser) -> None:
         default="naive",
         help="how ranges for int8 are chosen: smallest and largest values, or least divergence",
     )
+    add(
+        "--dynamic-batch",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="AXIS",
+        help="leave this axis of all inputs free, by default the first (onnx, torch)",
+    )
+    add("--opset", type=_positive, help="version of ONNX's operators to write; default: 13")
+    add(
+        "--runtime",
+        metavar="FOLDER",
+        help="node_modules/onnxruntime-web for web to copy; by default pages load it from a CDN",
+    )
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)
 
 
-@command("answer HTTP requests with a model", "mxnext_cli.serve:run")
-def serve(parser: Parser) -> None:
-    """Answer HTTP requests: POST /predict with JSON or .npy; GET /health, /metrics and /model.
+@command("say where trained weights of the model zoo can be had", "mxnext_cli.weights:run")
+def weights(parser: Parser) -> None:
+    """Say where trained weights of the zoo's networks can be had; convert a file of them.
 
-    mx serve model --shape data=3,224,224 --port 8080
-    curl -d '{"inputs": {"data": [[...]]}}' localhost:8080/predict
+    mx weights
+    mx weights resnet50_v1
+    mx weights resnet50_v1 --from resnet50-0676ba61.pth --output resnet50
     """
-    _add_model_of_samples(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--port", type=int, default=8080, help="0 takes a free one")
-    add = parser.add_argument_group("batching").add_argument
-    add("--max-batch", type=_positive, default=32, help="1 switches it off")
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME", help="a network of the zoo; without it all are listed")
+    add(
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="weights to convert: .params, .pth, .safetensors, .onnx, a folder or hf://owner/name",
+    )
+    add("--output", "-o", metavar="PREFIX", help="prefix of the files to write; default: NAME")
+    add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
+    add("--force", action="store_true", help="replace files that are there")
+    _add_json(parser)
+
+
+@command("answer HTTP requests with models", "mxnext_cli.serve:run")
+def serve(parser: Parser) -> None:
+    """Answer HTTP requests: JSON, arrays and images; a page; the open inference protocol.
+
+    mx serve model --shape data=3,224,224 --labels classes.txt --softmax
+    mx serve cats=cats-symbol.json dogs=dogs.onnx        several models
+    mx serve models/                                     folders of models, and of versions
+    curl -F image=@cat.jpg localhost:8080/predict
+    """
+    add = parser.add_argument
+    add("model", nargs="+", metavar="[NAME=]MODEL", help="prefix, file, or folder of models")
+    add("--epoch", type=int, help="which PREFIX-NNNN.params; default: the last")
+    add("--params", help="the parameter file, if it is not beside the model")
+    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...",
+        help="shape of an input without its batch, such as data=3,224,224")  # fmt: skip
+    add("--labels", help="file with the name of each class in a line")
+    add("--top", type=int, help="how many classes the answer names; default: 5 with --labels")
+    add("--softmax", action="store_true", help="make probabilities of the outputs")
+    add("--versions", type=_positive, default=1, help="of a model that are served, newest first")
+    add = parser.add_argument_group("network").add_argument
+    add("--host", default="127.0.0.1", help="address to listen on")
+    add("--port", type=int, default=8080, help="0 takes a free one")
+    add("--allow-host", action="append", default=[], metavar="NAME",
+        help="name of this server in the Host header; * allows all")  # fmt: skip
+    add("--token", help="that requests must have, or @FILE; default: $MX_SERVE_TOKEN")
+    add("--certfile", help="certificate, for HTTPS")
+    add("--keyfile", help="its key")
+    add = parser.add_argument_group("speed").add_argument
+    add("--workers", type=_positive, default=1, help="processes, each with its own models")
+    add("--max-batch", type=_positive, default=32, help="1 switches batches off")
     add("--max-delay", type=_amount, default=2.0, help="milliseconds to wait for more requests")
-    add("--workers", type=_positive, default=1, help="threads that run the model")
-    add = parser.add_argument_group("limits").add_argument
-    add("--max-body", type=_positive, default=32, help="MiB of a request")
-    add("--max-queue", type=_positive, default=256, help="requests that wait")
-    add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
+    add("--target-latency-ms", type=_amount, help="keep batches so small that they are in time")
+    _add_serving_limits(parser)
+    add = parser.add_argument_group("operation").add_argument
+    add("--watch", type=_amount, default=0.0, metavar="SECONDS",
+        help="look for changed files that often; SIGHUP looks at once")  # fmt: skip
+    add("--control", action="store_true", help="allow POST /v2/repository/models/NAME/load")
+    add("--access-log", metavar="FILE", help="a line of JSON for each request; - is stderr")
+    add("--log-rate", type=_positive, default=1000, help="lines a second that are written")
     _add_preparation(parser)
+
+
+def _add_serving_limits(parser: Parser) -> None:
+    add = parser.add_argument_group("limits").add_argument
+    add("--max-rows", type=_positive, default=1024, help="samples of a request")
+    add("--max-body", type=_positive, default=32, help="MiB of a request, if inputs need so much")
+    add("--max-json", type=_positive, default=8, help="MiB of a request in JSON")
+    add("--max-pixels", type=_positive, help="of an image; default: by the model's input")
+    add("--max-in-flight", type=_positive, default=256, help="MiB of all requests together")
+    add("--max-queue", type=_positive, default=256, help="requests that wait for a model")
+    add("--max-connections", type=_positive, default=2000, help="open connections")
+    add("--header-timeout", type=_amount, default=10.0, help="seconds for the headers")
+    add("--idle-timeout", type=_amount, default=60.0, help="seconds between two requests")
+    add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
 
 
 @command(
@@ -356,6 +435,9 @@ def fix(parser: Parser) -> None:
 def doctor(parser: Parser) -> None:
     """Report versions, devices, features and settings, and find common problems."""
     _add_json(parser)
+    parser.add_argument(
+        "--bench", action="store_true", help="compare the speed with plain torch, on each device"
+    )
 
 
 @command("start a program as the workers of a distributed job", "mxnet.launch:run")
@@ -387,7 +469,8 @@ examples:
     add("--env-server", action="append", default=[], help="likewise, for servers only")
     add("--max-restarts", type=int, default=0, help="start again so often after a failure")
     add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
-    add("--log-dir", help="also keep the output of each worker there")
+    add("--join-timeout", type=float, help="seconds for which workers wait for each other")
+    add("--log-dir", help="also keep the output of each process there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
     add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 

@@ -19,8 +19,10 @@ from mxnet.convert.source import as_model, compare, test_inputs
 from mxnet.dtypes import to_torch
 from mxnet.formats.atomic import one_commit
 from mxnet.model import named_params, write_symbol
+from mxnet.onnx.export import DEFAULT_OPSET
 
 from . import CommandError, UsageError
+from .deploy import FOLDERS, write_folder
 from .models import Model, Predictor, Shapes, load_model, parse_shapes
 from .output import print_json, print_table
 from .predict import Preparation, read_inputs
@@ -47,6 +49,8 @@ class Job(NamedTuple):
     targets: list[Path]
     tolerance: float
     calibration: str
+    dynamic: dict[str, tuple] | None
+    opset: int
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,13 +64,48 @@ def run(args: argparse.Namespace) -> int:
         known = {name: array.shape for name, array in cases[0].items()}
     shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
     dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    if args.to in FOLDERS:
+        report, folder = write_folder(args, model, shapes, dtypes, cases)
+        _print(args, report, model.symbol.list_outputs(), [folder])
+        return 0
     targets = _choose_targets(args, model)
     if args.tolerance is None:
         args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE
-    job = Job(model, shapes, dtypes, cases, targets, args.tolerance, args.calibration)
+    job = Job(
+        model,
+        shapes,
+        dtypes,
+        cases,
+        targets,
+        args.tolerance,
+        args.calibration,
+        _dynamic_shapes(args, shapes),
+        _choose_opset(args),
+    )
     report = WRITERS.get(args.to, _write_other)(job)
     _print(args, report, model.symbol.list_outputs(), [str(target) for target in targets])
     return 0
+
+
+def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, tuple] | None:
+    """Return the shapes with a name in place of the batch, if it is to be free."""
+    axis = args.dynamic_batch
+    if axis is None:
+        return None
+    if args.to not in ("onnx", "torch"):
+        raise UsageError(f"--dynamic-batch is for onnx and torch; {args.to} takes any batch")
+    for name, shape in shapes.items():
+        if not 0 <= axis < len(shape):
+            raise UsageError(f"--dynamic-batch {axis}: {name} {shape} has no such axis")
+    return {n: (*s[:axis], "batch", *s[axis + 1 :]) for n, s in shapes.items()}
+
+
+def _choose_opset(args: argparse.Namespace) -> int:
+    if args.opset is None:
+        return DEFAULT_OPSET
+    if args.to != "onnx":
+        raise UsageError(f"--opset is for onnx, not for {args.to}")
+    return args.opset
 
 
 def _choose_targets(args: argparse.Namespace, model: Model) -> list[Path]:
@@ -96,6 +135,8 @@ def _write_other(job: Job) -> Report:
         params,
         job.cases,
         job.dtypes,
+        job.dynamic,
+        job.opset,
     )
 
 
@@ -147,6 +188,7 @@ def _print(args: argparse.Namespace, report: Report, names: list[str], files: li
     outputs = [_worst(name, i, rows) for i, name in enumerate(names)]
     if args.json:
         facts = {"inputs": len(rows), "outputs": outputs, "written": files}
+        facts |= {} if report.change is None else {"change": report.change._asdict()}
         print_json({**facts, "tolerance": args.tolerance})
         return
     print_table(
@@ -157,6 +199,8 @@ def _print(args: argparse.Namespace, report: Report, names: list[str], files: li
         ],
         right=(1, 2),
     )
+    if report.change is not None:
+        print(report.change)
     print(f"compared on {len(rows)} inputs; wrote {', '.join(files)}")
 
 

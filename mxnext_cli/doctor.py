@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnet import env, libinfo, runtime
+from mxnet import accelerator, env, libinfo, runtime
 from mxnet import ndarray as nd
 
 from .output import format_bytes, print_facts, print_json, print_table
@@ -44,6 +45,10 @@ MIN_SHARED_BYTES = 64 << 20
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 1 if something is wrong."""
     facts = gather()
+    if args.bench:
+        from .bench import measure_devices  # lazy import: it computes for seconds
+
+        facts["speed"] = measure_devices()
     if args.json:
         print_json(facts)
         return 1 if facts["problems"] else 0
@@ -56,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     print_facts(facts["devices"], title="devices")
     print(f"features: {', '.join(facts['features'])}")
     print_facts(facts["settings"], title="settings that differ from their defaults")
+    if args.bench:
+        print_table(("device", "case", "MXNext", "torch", "ratio"), facts["speed"])
     for problem in facts["problems"]:
         print(f"problem: {problem}")
     if not facts["problems"]:
@@ -92,9 +99,9 @@ def _version(name: str) -> str | None:
 
 def _devices() -> dict[str, Any]:
     devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
-    for number in range(torch.cuda.device_count()):
-        facts = torch.cuda.get_device_properties(number)
-        devices[f"gpu({number})"] = f"{facts.name}, {format_bytes(facts.total_memory)}"
+    for number in range(accelerator.count()):
+        _, total = accelerator.memory_info(number)
+        devices[f"gpu({number})"] = f"{accelerator.describe(number)}, {format_bytes(total)}"
     return devices
 
 
@@ -115,10 +122,28 @@ def _package_problems() -> list[str]:
         for name in OLD_PACKAGES
         if _version(name)
     ]
+    problems += [
+        f"{folder} is a second package of the name {folder.name!r}: {advice}"
+        for folder, advice in find_twins(sys.path)
+    ]
     headless, full = _version("opencv-python-headless"), _version("opencv-python")
     if headless and full:
         problems.append("opencv-python and opencv-python-headless overwrite each other: keep one")
     return problems
+
+
+def find_twins(paths: list[str]) -> list[tuple[Path, str]]:
+    """Return other packages called `mxnet` or `mxnext` on the path, and what to do about them."""
+    own = Path(libinfo.__file__).resolve().parent
+    twins: list[tuple[Path, str]] = []
+    for folder in dict.fromkeys(Path(path or ".").resolve() for path in paths):
+        other = folder / "mxnet"
+        if (other / "__init__.py").is_file() and other.resolve() != own:
+            twins.append((other, "remove it, or start Python elsewhere"))
+        helper = folder / "mxnext"
+        if (helper / "__init__.py").is_file():
+            twins.append((helper, "SimpleDet has a helper of this name; keep it in the project"))
+    return twins
 
 
 def _setting_problems() -> list[str]:
@@ -138,7 +163,7 @@ def _setting_problems() -> list[str]:
 
 
 def _device_problems() -> list[str]:
-    if shutil.which("nvidia-smi") and not torch.cuda.is_available():
+    if shutil.which("nvidia-smi") and not accelerator.count():
         return [
             "there is an NVIDIA driver, but torch sees no GPU: install a build of torch with CUDA"
         ]

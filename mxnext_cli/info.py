@@ -139,13 +139,7 @@ def symbol_facts(path: Path) -> Facts:
     """Return the facts of a ``-symbol.json``, and how it fits the parameters beside it."""
     text = path.read_text(encoding="utf-8", errors="replace")
     version, unknown = _raw_graph(text, path)
-    if unknown:
-        return {
-            "kind": "symbol",
-            "written_by": version,
-            "problems": [f"operator {name} is not registered here" for name in unknown],
-        }
-    symbol = read_symbol(path)
+    symbol = read_symbol(path, keep_unknown=True)
     files = params_by_epoch(path.parent, path.name.removesuffix(SYMBOL_SUFFIX))
     beside = max(files.values(), default=None)
     if beside is None:
@@ -154,6 +148,7 @@ def symbol_facts(path: Path) -> Facts:
     else:
         model = Model(path.stem, symbol, *read_parameters(beside, symbol))
         problems = _mismatches(model)
+    problems += [f"operator {name} is not registered here" for name in unknown]
     nodes = [node for node in symbol._graph.nodes if node.op is not None]
     operators = collections.Counter(node.operator.name for node in nodes)
     return {
@@ -301,22 +296,17 @@ def safetensors_facts(path: Path) -> Facts:
 
 def onnx_facts(path: Path) -> Facts:
     """Return the facts of an ``.onnx`` file."""
-    try:
-        import onnx
-    except ImportError:
-        raise CommandError(f"{path}: reading it needs onnx: pip install 'mxnext[onnx]'") from None
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:  # protobuf's own errors are of many kinds
-        raise CommandError(f"{path}: it is not an ONNX model: {error}") from None
+    from mxnet.onnx.importer.reading import check_model, parse_model
+
+    name, data, model = parse_model(path)
     if not model.graph.node and not model.graph.output:
         raise CommandError(f"{path}: it is not an ONNX model: its graph is empty")
     weights = {w.name for w in model.graph.initializer}
     problems = []
     try:
-        onnx.checker.check_model(model)
-    except onnx.checker.ValidationError as error:
-        problems.append(str(error).strip().splitlines()[0])
+        check_model(name, data, model)
+    except MXNetError as error:
+        problems.append(str(error).removeprefix(f"{name}: "))
     return {
         "kind": "ONNX model",
         "written_by": f"{model.producer_name} {model.producer_version}".strip() or None,

@@ -15,9 +15,11 @@ import numpy as np
 from mxnet import dtypes
 from mxnet import ndarray as nd
 from mxnet import symbol as sym
+from mxnet.context import Context, cpu, torch_device
 from mxnet.error import FormatError, MXNetError
 from mxnet.executor import CachedOp
 from mxnet.graph.passes.infer import infer_shapes, infer_types
+from mxnet.graph.symbol_json import loads
 from mxnet.ndarray import NDArray
 from mxnet.ops.shapes import is_known
 from mxnet.symbol import Symbol
@@ -50,6 +52,7 @@ class Model:
     files: list[Path] = field(default_factory=list)
     has_params: bool = True
     stored_shapes: Shapes = field(default_factory=dict)  # of inputs, that the file says
+    ctx: Context = field(default_factory=cpu)  # where it runs
     inputs: list[str] = field(init=False)
     labels: list[str] = field(init=False)
 
@@ -114,13 +117,48 @@ def variable_roles(symbol: Symbol) -> dict[str, set[str]]:
     return roles
 
 
-def load_model(args: argparse.Namespace, *, needs_params: bool = True) -> Model:
-    """Read the model that the arguments name."""
+def find_files(args: argparse.Namespace) -> list[Path]:
+    """Return the files of the model that the arguments name."""
+    path = Path(args.model)
+    if path.suffix == ".onnx":
+        return [path]
+    files = _find_files(path, args.epoch, args.params)
+    return [file for file in files if file is not None]
+
+
+def parse_device(text: str | None) -> Context:
+    """Return the device that ``--device`` names: cpu, gpu or gpu:1.
+
+    >>> parse_device("cpu")
+    cpu(0)
+    """
+    match = re.fullmatch(r"(cpu|gpu)(?::(\d+)|\((\d+)\))?", text or "cpu")
+    if match is None:
+        raise UsageError(f"--device {text}: it is cpu, gpu or gpu:1")
+    ctx = Context(match[1], int(match[2] or match[3] or 0))
+    torch_device(ctx)  # a GPU that is not there is an error at once
+    return ctx
+
+
+def load_model(
+    args: argparse.Namespace, *, needs_params: bool = True, keep_unknown: bool = False
+) -> Model:
+    """Read the model that the arguments name, for the device that they name.
+
+    To look at a model, its operators may be unknown.
+    """
+    ctx = parse_device(getattr(args, "device", None))
+    model = _read_model(args, needs_params, keep_unknown)
+    model.ctx = ctx
+    return model
+
+
+def _read_model(args: argparse.Namespace, needs_params: bool, keep_unknown: bool) -> Model:
     path = Path(args.model)
     if path.suffix == ".onnx":
         return _load_onnx(path)
     symbol_path, params_path = _find_files(path, args.epoch, args.params)
-    symbol = read_symbol(symbol_path)
+    symbol = read_symbol(symbol_path, keep_unknown=keep_unknown)
     name = symbol_path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".json")
     if params_path is None:
         if needs_params:
@@ -181,10 +219,13 @@ def _nearby(path: Path) -> str:
     return f"; models there: {', '.join(models[:5])}" if models else ""
 
 
-def read_symbol(path: Path) -> Symbol:
+def read_symbol(path: Path, *, keep_unknown: bool = False) -> Symbol:
     """Read a symbol file; what is wrong with it is said with its name."""
     try:
-        return sym.load(str(path))
+        if not keep_unknown:
+            return sym.load(str(path))
+        text = path.read_text(encoding="utf-8", errors="replace")
+        return Symbol(loads(text, keep_unknown=True))
     except FormatError as error:
         raise CommandError(f"{path}: {error}") from error
 
@@ -275,7 +316,8 @@ class Predictor:
         types = {n: dtypes.to_torch(a.dtype) for n, a in model.parameters.items()}
         inferred = infer_types(graph, types, default=dtypes.to_torch("float32"))
         self.dtypes = {v.name: dtypes.to_numpy(inferred.values[v][0]) for v in graph.variables}
-        self._parameters = model.parameters
+        self._ctx = model.ctx
+        self._parameters = {n: a.as_in_context(model.ctx) for n, a in model.parameters.items()}
         self._call = CachedOp(model.symbol)
         self._lock = threading.Lock()
         self._is_prepared = False
@@ -292,7 +334,10 @@ class Predictor:
     def __call__(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """Return the outputs for one batch."""
         self.check_names(inputs)
-        arrays = {name: nd.array(value, dtype=self.dtypes[name]) for name, value in inputs.items()}
+        arrays = {
+            name: nd.array(value, ctx=self._ctx, dtype=self.dtypes[name])
+            for name, value in inputs.items()
+        }
         filled = self._fill({name: array.shape for name, array in arrays.items()})
         feed = {**self._parameters, **filled, **arrays}
         if not self._is_prepared:
@@ -330,7 +375,7 @@ class Predictor:
                 raise UsageError(
                     f"the model needs the input {name!r}, too; given: {sorted(shapes)}"
                 )
-            filled[name] = nd.zeros(shape, dtype=self.dtypes[name])
+            filled[name] = nd.zeros(shape, ctx=self._ctx, dtype=self.dtypes[name])
         return filled
 
     def in_batches(self, inputs: Arrays, size: int) -> list[np.ndarray]:

@@ -30,13 +30,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output and Path(args.output).suffix not in WRITTEN:
         raise UsageError(f"--output {args.output}: it ends in {', '.join(WRITTEN)}")
     model = load_model(args)
-    labels = _read_labels(args.labels) if args.labels else None
+    labels = read_labels(args.labels) if args.labels else None
     shapes = parse_shapes(args.shape, model.inputs)
     arrays, names = read_inputs(args.input, model.inputs, shapes, preparation(args))
     predictor = Predictor(model)
     outputs = predictor.in_batches(arrays, args.batch)
     if args.softmax:
-        outputs = [_softmax(out) for out in outputs]
+        outputs = [softmax(out) for out in outputs]
     if args.output:
         write_outputs(Path(args.output), dict(zip(predictor.output_names, outputs, strict=True)))
     facts = [
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read_labels(path: str) -> list[str]:
+def read_labels(path: str) -> list[str]:
+    """Return the names of classes, one a line."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -64,7 +65,8 @@ def _read_labels(path: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Return scores as probabilities along the last axis."""
     if scores.ndim == 0:
         return scores
     shifted = np.exp(scores.astype(np.float64) - scores.max(axis=-1, keepdims=True))
@@ -140,7 +142,9 @@ class Preparation(NamedTuple):
     is_gray: bool = False
     layout: str = "NCHW"
 
-    def prepare(self, content: bytes, source: str, shape: Shape | None = None) -> np.ndarray:
+    def prepare(
+        self, content: bytes | bytearray, source: str, shape: Shape | None = None
+    ) -> np.ndarray:
         """Return the array of an encoded image, without a batch axis."""
         flag = 0 if self.is_gray else 1
         try:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mxnet import ndarray as nd
 from mxnet.dtypes import to_torch
+from mxnet.graph.unknown import is_unknown
 from mxnet.visualization.costs import LayerCost, layer_costs, layer_times
 from mxnet.visualization.page import render_html
 
@@ -24,7 +25,8 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args, needs_params=False)
     shapes = model.complete_shapes(parse_shapes(args.shape, model.inputs))
     types = {name: to_torch(array.dtype) for name, array in model.parameters.items()}
-    costs = layer_costs(model.symbol, shapes, types)
+    data = [*model.inputs, *model.labels]
+    costs = layer_costs(model.symbol, shapes, types, data)
     times = measure(model, shapes, args.runs) if args.time else {}
     facts = _facts(model, shapes, costs, times)
     if args.json:
@@ -114,15 +116,18 @@ def _print(facts: dict[str, Any], timed: bool) -> None:
 
 def view(args: argparse.Namespace) -> int:
     """Write the page, and open it if asked."""
-    model = load_model(args, needs_params=False)
+    model = load_model(args, needs_params=False, keep_unknown=True)
     shapes = parse_shapes(args.shape, model.inputs)
-    all_shapes = model.complete_shapes(shapes) if shapes else {}
+    unknown = sorted({n.operator.name for n in model.symbol._graph.nodes if is_unknown(n.op)})
+    all_shapes = model.complete_shapes(shapes) if shapes and not unknown else shapes
     output = Path(args.output or f"{model.name}.html")
     if not output.parent.is_dir():
         raise CommandError(f"{output}: there is no folder {output.parent}")
     title = " · ".join(dict.fromkeys([model.name, *(f.name for f in model.files[1:])]))
     render_html(model.symbol, output, all_shapes, model.parameters, title)
     print(f"{output}: {output.stat().st_size} bytes")
+    if unknown:
+        print(f"operators that are not known here are gray: {', '.join(unknown)}")
     if args.open:
         webbrowser.open(output.resolve().as_uri())
     return 0

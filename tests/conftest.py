@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import gc
 import random
 from collections.abc import Iterator
 
@@ -15,6 +16,17 @@ def unseeded_streams() -> Iterator[None]:
     yield
     np.random.set_bit_generator(np.random.MT19937())
     random.setstate(UNSEEDED)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without the garbage collector, which has nothing to free in modules and ids."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()  # nor will it look through them during the tests
+        gc.enable()
 
 
 def pytest_make_parametrize_id(config, val, argname):

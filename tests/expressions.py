@@ -32,16 +32,17 @@ class Expressions:
         """Compare what an expression gives, after a statement if there is one."""
         wanted = self._answers[f"{statement} => {expression}" if statement else expression]
         if not (isinstance(wanted, dict) and "error" in wanted):
-            self._compare(self._evaluate(statement, expression), wanted)
+            self._compare(self.evaluate(expression, statement), wanted)
             return
         with pytest.raises(Exception) as caught:
-            self._evaluate(statement, expression)
+            self.evaluate(expression, statement)
         # An error of MXNet's class, or a class that says more and still is one.
         kinds = [c.__name__ for c in type(caught.value).__mro__]
         bare = wanted["error"][0] == "AssertionError"  # ours say more
         assert bare or wanted["error"][0] in kinds or "MXNetError" in kinds
 
-    def _evaluate(self, statement: str, expression: str) -> Any:
+    def evaluate(self, expression: str, statement: str = "") -> Any:
+        """Describe what an expression gives, after a statement if there is one."""
         space = dict(self._names)
         exec(self._setup, space)
         exec(statement, space)

@@ -17,6 +17,7 @@ import pytest
 
 from mxnet.ops import registry
 from tests.batches import check_each
+from tests.programs import run_program
 from tools.tables import NAMES, PAGE, VARIABLES_PAGE, absent_names, differing, page, with_variables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -86,15 +87,18 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     page: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The Python blocks of a page are one program, run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.run_page", str(page)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1 + 1)\n```\n```output\n3\n```\n")
+    done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "page.md, line 4: printed\n2" in done.stderr
+    done = run_program("-c", "import sys; print(sys.argv); sys.exit(3)", "a", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "['-c', 'a']\n")
 
 
 def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:

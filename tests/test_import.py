@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
-import weakref
-
-import pytest
-
-from mxnet.memory import pause_collection
 
 # Packages and modules that `import mxnet` adds to those of `import torch`.
 REASONS = {
@@ -36,8 +30,42 @@ print(json.dumps([sorted(set(sys.modules) - before), state]))
 """
 
 
-def test_only_what_is_needed_is_imported_at_the_start():
-    command = [sys.executable, "-c", SCRIPT]
+COLLECTION = """
+import gc, weakref
+from mxnet.memory import pause_collection
+
+try:
+    with pause_collection():
+        assert not gc.isenabled()
+        raise KeyError
+except KeyError:
+    assert gc.isenabled() and not gc.get_freeze_count()
+gc.disable()
+with pause_collection():
+    pass
+assert not gc.isenabled()
+gc.enable()
+
+class Cycle:
+    def __init__(self):
+        self.itself = self
+
+with pause_collection():
+    cycle = weakref.ref(Cycle())
+gc.collect(1)
+assert cycle() is not None  # it is old
+gc.collect()
+assert cycle() is None
+gc.freeze()  # as programs do before they fork
+frozen = gc.get_freeze_count()
+with pause_collection():
+    pass
+assert gc.get_freeze_count() == frozen > 0
+"""
+
+
+def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile():
+    command = [sys.executable, "-c", SCRIPT + COLLECTION]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     modules, collection = json.loads(result.stdout)
     extra = [
@@ -48,38 +76,3 @@ def test_only_what_is_needed_is_imported_at_the_start():
     ]
     assert not extra, f"import mxnet loads {extra}: import them where they are used, or say why not"
     assert collection == [True, 0]
-
-
-def test_collection_is_paused_in_the_block_only():
-    with pytest.raises(KeyError), pause_collection():
-        assert not gc.isenabled()
-        raise KeyError
-    assert gc.isenabled() and not gc.get_freeze_count()
-    gc.disable()
-    try:
-        with pause_collection():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
-
-
-def test_garbage_of_the_block_is_collected_later_and_frozen_objects_stay_frozen():
-    class Cycle:
-        def __init__(self) -> None:
-            self.itself = self
-
-    with pause_collection():
-        cycle = weakref.ref(Cycle())
-    gc.collect(1)
-    assert cycle() is not None  # it is old
-    gc.collect()
-    assert cycle() is None
-    gc.freeze()
-    try:
-        frozen = gc.get_freeze_count()
-        with pause_collection():
-            pass
-        assert gc.get_freeze_count() == frozen > 0
-    finally:
-        gc.unfreeze()

@@ -33,14 +33,14 @@ DISCRETE = {
 ALL = {**CONTINUOUS, **DISCRETE}
 
 
-def looks_like(values: np.ndarray, law: object) -> bool:
+def looks_like(values: np.ndarray, distribution: object) -> bool:
     """Return whether the values may come from the distribution."""
     values = np.asarray(values, dtype="float64").ravel()
-    if hasattr(law.dist, "pdf"):
-        return stats.kstest(values, law.cdf).pvalue > LEVEL
-    top = int(law.ppf(0.999))
+    if hasattr(distribution.dist, "pdf"):
+        return stats.kstest(values, distribution.cdf).pvalue > LEVEL
+    top = int(distribution.ppf(0.999))
     counts = np.bincount(np.minimum(values, top + 1).astype(int), minlength=top + 2)
-    expected = np.append(law.pmf(np.arange(top + 1)), law.sf(top))
+    expected = np.append(distribution.pmf(np.arange(top + 1)), distribution.sf(top))
     return stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > LEVEL
 
 
@@ -55,26 +55,26 @@ class TestDistributions:
 
     def test_numbers(self, name: str) -> None:
         """Parameters that are numbers."""
-        parameters, law = ALL[name]
-        assert looks_like(getattr(mx.random, name)(*parameters, shape=SIZE).asnumpy(), law)
+        parameters, distribution = ALL[name]
+        assert looks_like(getattr(mx.random, name)(*parameters, shape=SIZE).asnumpy(), distribution)
 
     @pytest.mark.parametrize("dtype", ["float16", "float64"])
     def test_types(self, name: str, dtype: str) -> None:
         """Other types than float32."""
-        parameters, law = ALL[name]
+        parameters, distribution = ALL[name]
         drawn = getattr(nd.random, name)(*parameters, shape=(SIZE // 8,), dtype=dtype)
         assert drawn.dtype == np.dtype(dtype)
-        assert looks_like(drawn.asnumpy(), law)
+        assert looks_like(drawn.asnumpy(), distribution)
 
     def test_arrays(self, name: str) -> None:
         """Parameters that are arrays: every element makes its own samples."""
-        parameters, law = ALL[name]
+        parameters, distribution = ALL[name]
         arrays = [nd.array([[p, p * 0 + 0.5]]) for p in parameters]
         drawn = getattr(nd.random, name)(*arrays, shape=(SIZE // 100, 100))
         assert drawn.shape == (1, 2, SIZE // 100, 100)
         assert drawn.dtype == np.float32
-        assert looks_like(drawn[0, 0].asnumpy(), law)
-        assert not looks_like(drawn[0, 1].asnumpy(), law)
+        assert looks_like(drawn[0, 0].asnumpy(), distribution)
+        assert not looks_like(drawn[0, 1].asnumpy(), distribution)
 
     def test_arrays_without_shape(self, name: str) -> None:
         """By default one sample for each element."""
@@ -85,7 +85,7 @@ class TestDistributions:
 
     def test_like(self, name: str) -> None:
         """Shape and type of another array."""
-        _, law = ALL[name]
+        _, distribution = ALL[name]
         attrs = {
             "uniform": {"low": -1, "high": 3},
             "normal": {"loc": 2, "scale": 0.5},
@@ -98,7 +98,7 @@ class TestDistributions:
         like = nd.zeros((SIZE // 100, 100), dtype="float64")
         drawn = getattr(nd.random, f"{name}_like")(like, **attrs)
         assert drawn.shape == like.shape and drawn.dtype == np.float64
-        assert looks_like(drawn.asnumpy(), law)
+        assert looks_like(drawn.asnumpy(), distribution)
 
     def test_default_shape(self, name: str) -> None:
         """Without a shape there is one sample, as an array of one element."""
@@ -106,10 +106,10 @@ class TestDistributions:
 
     def test_out(self, name: str) -> None:
         """An array given as `out` is filled, and determines shape and type."""
-        parameters, law = ALL[name]
+        parameters, distribution = ALL[name]
         out = nd.zeros((SIZE // 100, 100), dtype="float64")
         assert getattr(mx.random, name)(*parameters, out=out) is out
-        assert looks_like(out.asnumpy(), law)
+        assert looks_like(out.asnumpy(), distribution)
         with pytest.raises(MXNetError, match="Shape inconsistent"):
             getattr(mx.random, name)(*parameters, shape=(3,), out=out)
 
@@ -245,7 +245,7 @@ class TestShuffle:
 
 
 class TestUniqueZipfian:
-    """Different classes by Zipf's law."""
+    """Different classes by Zipf's distribution."""
 
     @pytest.mark.parametrize("classes", [40, 100_000])
     def test_unique(self, classes: int) -> None:

@@ -7,6 +7,7 @@ path in the repository.
 
 from __future__ import annotations
 
+import ast
 import pathlib
 import posixpath
 import re
@@ -35,6 +36,9 @@ REPOSITORY_PAGES = {
     "tests/grammar/README.md": "internals/properties.md",
 }
 
+EXAMPLES = sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "examples").rglob("*.py"))
+REPOSITORY_PAGES |= {path: path.removesuffix(".py") + ".md" for path in EXAMPLES}
+
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 
@@ -45,7 +49,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections = {name: pages for entry in config.nav for name, pages in entry.items()}
     sections["Reference"] += [{page.title: page.path} for page in reference.PAGES]
     listed = str(config.nav)
-    sections["Project"] += [path for path in REPOSITORY_PAGES.values() if path not in listed]
+    pages = [target for source, target in REPOSITORY_PAGES.items() if source not in EXAMPLES]
+    sections["Project"] += [path for path in pages if path not in listed]
     return config
 
 
@@ -57,6 +62,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
     for source, target in REPOSITORY_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
+        if source in EXAMPLES:
+            text = _render_example(source, text)
         files.append(File.generated(config, target, content=_redirect(text, source, target)))
     for page in reference.PAGES:
         files.append(File.generated(config, page.path, content=reference.render(page)))
@@ -66,6 +73,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     text = "# API reference\n\nAll public names, from their docstrings.\n\n" + "\n".join(rows)
     files.append(File.generated(config, "reference/index.md", content=text + "\n"))
     return files
+
+
+def _render_example(source: str, text: str) -> str:
+    """Return the page of an example: what it shows, how it is started, its code."""
+    doc = ast.get_docstring(ast.parse(text)) or ""
+    return f"# {source}\n\n{doc}\n\n```\npython {source}\n```\n\n```python\n{text}```\n"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:

@@ -29,8 +29,8 @@ def steps(folder: Path) -> dict[int, Path]:
     """Return the checkpoints in a folder by step, oldest first."""
     if not folder.is_dir():
         return {}
-    found = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
-    return dict(sorted((int(match[1]), path) for match, path in found if match))
+    matches = ((_NAME.fullmatch(path.name), path) for path in folder.iterdir())
+    return dict(sorted((int(match[1]), path) for match, path in matches if match))
 
 
 def latest(folder: str | os.PathLike[str]) -> Path | None:
@@ -62,29 +62,29 @@ def _group() -> Group | None:
     return group if group is not None and group.size > 1 else None
 
 
-def _folder(place: Path, rank: int, size: int) -> Path:
-    return place if size == 1 else place / f"rank{rank}-of-{size}"
+def _folder(folder: Path, rank: int, size: int) -> Path:
+    return folder if size == 1 else folder / f"rank{rank}-of-{size}"
 
 
-def worker_folder(place: Path) -> Path:
+def worker_folder(folder: Path) -> Path:
     """Return the folder for this worker's checkpoints: the given one, if it is alone."""
     group = _group()
-    return place if group is None else _folder(place, group.rank, group.size)
+    return folder if group is None else _folder(folder, group.rank, group.size)
 
 
-def find_newest(place: Path, own: list[int]) -> tuple[Path | None, int]:
+def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     """Return the file to continue from, and the number of workers that wrote it.
 
     Parameters
     ----------
-    place
+    folder
         The folder of the run.
     own
         Steps of readable checkpoints of this worker, with the present number of workers.
     """
     group = _group()
     size = 1 if group is None else group.size
-    mine = json.dumps([own, _of_other_sizes(place, size)])
+    mine = json.dumps([own, _of_other_sizes(folder, size)])
     result = [mine.encode()]
     if group is not None:
         result = group.gather_bytes(result[0], "a comparison of checkpoints")
@@ -92,20 +92,20 @@ def find_newest(place: Path, own: list[int]) -> tuple[Path | None, int]:
     common = max(set.intersection(*(set(steps) for steps, _ in answers)), default=-1)
     step, writers = max(answers[0][1], default=(-1, 0))
     if common >= step:
-        return (steps(worker_folder(place))[common] if common >= 0 else None), size
-    path = steps(_folder(place, 0, writers)).get(step)
+        return (steps(worker_folder(folder))[common] if common >= 0 else None), size
+    path = steps(_folder(folder, 0, writers)).get(step)
     if path is None:
         raise MXNetError(
-            f"Rank 0 has a checkpoint of {writers} workers in {str(place)!r}, which this worker "
+            f"Rank 0 has a checkpoint of {writers} workers in {str(folder)!r}, which this worker "
             "does not see: to go on with another number of workers, use a folder that all share."
         )
     return path, writers
 
 
-def _of_other_sizes(place: Path, size: int) -> list[tuple[int, int]]:
+def _of_other_sizes(folder: Path, size: int) -> list[tuple[int, int]]:
     """Return the newest step of rank 0 for every other number of workers, and that number."""
-    sizes = {int(path.name.rpartition("-")[2]) for path in place.glob("rank0-of-*")}
-    results = [(max(steps(_folder(place, 0, n)), default=-1), n) for n in {1, *sizes} - {size}]
+    sizes = {int(path.name.rpartition("-")[2]) for path in folder.glob("rank0-of-*")}
+    results = [(max(steps(_folder(folder, 0, n)), default=-1), n) for n in {1, *sizes} - {size}]
     return [(step, writers) for step, writers in results if step >= 0]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .. import accelerator
 from ..error import FormatError, MXNetError
 from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
@@ -54,8 +55,8 @@ def get_fields(thing: Any) -> dict[str, Any]:
         settle()
     results = {}
     for name, value in vars(thing).items():
-        kept, part = _fields_in(value)
-        if kept:
+        is_whole, part = _fields_in(value)
+        if is_whole:
             results[name] = part
     return results
 
@@ -67,10 +68,10 @@ def _fields_in(value: Any) -> tuple[bool, Any]:
         return True, {"array": plain(value)}
     if isinstance(value, list | tuple):
         parts = [_fields_in(v) for v in value]
-        return all(kept for kept, _ in parts), {type(value).__name__: [p for _, p in parts]}
+        return all(is_whole for is_whole, _ in parts), {type(value).__name__: [p for _, p in parts]}
     if isinstance(value, dict):
         parts = {k: _fields_in(v) for k, v in value.items() if isinstance(k, PLAIN)}
-        whole = len(parts) == len(value) and all(kept for kept, _ in parts.values())
+        whole = len(parts) == len(value) and all(is_whole for is_whole, _ in parts.values())
         return whole, {"dict": {k: p for k, (_, p) in parts.items()}}
     if isinstance(value, EvalMetric | LRScheduler | Optimizer):
         return True, {"object": get_fields(value)}
@@ -115,7 +116,9 @@ def get_random_states() -> dict[str, Any]:
     kind, words, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 (the global one)
     return {
         "torch": torch.get_rng_state().numpy().tobytes(),
-        "cuda": [s.numpy().tobytes() for s in _cuda_states()],
+        "devices": [
+            accelerator.get_rng_state(d).numpy().tobytes() for d in accelerator.started_devices()
+        ],
         "numpy": (str(kind), words, int(position), int(has_gauss), float(gauss)),
         "python": _python_state(),
     }
@@ -126,17 +129,11 @@ def _python_state() -> tuple:
     return version, np.array(words, np.uint64), gauss
 
 
-def _cuda_states() -> list[torch.Tensor]:
-    used = torch.cuda.is_available() and torch.cuda.is_initialized()
-    return torch.cuda.get_rng_state_all() if used else []
-
-
 def set_random_states(state: Mapping[str, Any]) -> None:
     """Set every random generator to a state that `get_random_states` returned."""
     torch.set_rng_state(torch.frombuffer(bytearray(state["torch"]), dtype=torch.uint8))
-    if state["cuda"] and torch.cuda.is_available():
-        saved = [torch.frombuffer(bytearray(s), dtype=torch.uint8) for s in state["cuda"]]
-        torch.cuda.set_rng_state_all(saved[: torch.cuda.device_count()])
+    for device, saved in zip(accelerator.devices(), state.get("devices", ()), strict=False):
+        accelerator.set_rng_state(device, torch.frombuffer(bytearray(saved), dtype=torch.uint8))
     np.random.set_state(state["numpy"])  # noqa: NPY002
     version, words, gauss = state["python"]
     random.setstate((version, tuple(int(w) for w in words), gauss))

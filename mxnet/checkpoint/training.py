@@ -181,8 +181,8 @@ def load(
     path, state, writers = _read_newest(local_path(place))
     if state is None:
         return None
-    given = {"net": net, "trainer": trainer, "data": data, "metric": metric, "scaler": scaler}
-    for name, thing in given.items():
+    parts = {"net": net, "trainer": trainer, "data": data, "metric": metric, "scaler": scaler}
+    for name, thing in parts.items():
         if thing is not None and state[name] is None:
             raise MXNetError(f"{str(path)!r} was saved without {name}=, so it cannot be restored.")
     if net is not None:

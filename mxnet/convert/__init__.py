@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from .conversion import convert
+from .deploy import deploy
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
-from .source import ConversionError, Difference, Report
+from .source import Change, ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
+from .weights import load_weights
 
 __all__ = [
+    "Change",
     "ConversionError",
     "Difference",
     "Report",
     "UnsupportedTorch",
     "convert",
+    "deploy",
     "from_torch",
     "load_torch_parameters",
+    "load_weights",
     "read_state_dict",
     "to_torch",
 ]

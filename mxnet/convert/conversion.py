@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,20 @@ from ..model import named_params, write_symbol
 from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model
 from ..tracking import progress
-from .source import Model, Report, as_model, compare, test_inputs
+from .isolated import run_file
+from .source import (
+    Change,
+    ConversionError,
+    Model,
+    Report,
+    as_model,
+    compare,
+    share_of_same_top,
+    test_inputs,
+)
 from .to_torch import to_torch
 
-Run = Callable[[dict[str, np.ndarray]], Sequence[Any]]
+Feed = dict[str, np.ndarray]
 SUFFIXES = {".onnx": "onnx", ".pt": "torch", ".pt2": "torch", ".safetensors": "safetensors"}
 INT8_SUFFIX = "-int8"
 TARGETS = ("onnx", "torch", "safetensors", "int8")
@@ -68,7 +80,7 @@ def convert(
     dtypes : dict, optional
         The types of inputs that are not float32.
     dynamic_shapes : list, optional
-        Shapes with names in place of dynamic sizes, for ONNX.
+        Shapes with names in place of dynamic sizes, such as ``[("batch", 3, 224, 224)]``.
     opset_version : int
         The opset of an ONNX file.
 
@@ -96,17 +108,20 @@ def convert(
     if kind == "safetensors":
         _write_parameters(source, path, report)
         return report
-    if kind == "onnx":
-        proto = _onnx_model(source, dynamic_shapes, opset_version)
-        other, write = _onnx_runner(proto), lambda p: write_model(proto, p)
-    else:
-        module = to_torch(source)
-        examples = tuple(_example(source, n.name) for n in source.inputs)
-        other, write = _torch_runner(module, source), lambda p: _save_program(module, examples, p)
-    _run_both(source, other, inputs, report)
-    report.check()
-    if path is not None:
-        write(path)
+    with tempfile.TemporaryDirectory() as folder:
+        dynamic = _dynamic_sizes(source, dynamic_shapes)
+        if kind == "onnx":
+            file = Path(folder) / "model.onnx"
+            proto = _onnx_model(source, dynamic, opset_version)
+            file.write_bytes(proto.SerializeToString())
+        else:
+            file = Path(folder) / "model.pt2"
+            proto = None
+            _save_program(to_torch(source), source, dynamic, file)
+        _run_both(source, file, _all_cases(source, dynamic, inputs), report)
+        report.check()
+        if path is not None:
+            _publish(file, proto, path)
     return report
 
 
@@ -131,64 +146,102 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
     return named(dtype)
 
 
-def _onnx_model(source: Model, dynamic_shapes: Any, opset: int) -> Any:
-    shapes = {n.name: source.shapes[n.name] for n in source.inputs}
+def _dynamic_sizes(source: Model, shapes: Any) -> dict[str, tuple] | None:
+    """Return the shapes with names in place of dynamic sizes, by the inputs' names."""
+    if shapes is None:
+        return None
+    if isinstance(shapes, Mapping):
+        return {name: tuple(shape) for name, shape in shapes.items()}
+    return dict(zip(source.input_shapes, map(tuple, shapes), strict=True))
+
+
+def _onnx_model(source: Model, dynamic: dict[str, tuple] | None, opset: int) -> Any:
     types = {n.name: source.dtypes[n.name] for n in source.inputs}
-    dynamic = dynamic_shapes
-    if dynamic is not None and not isinstance(dynamic, Mapping):
-        dynamic = dict(zip(shapes, dynamic, strict=True))
+    shapes = source.input_shapes
     return build_model(source.symbol, source.arrays, shapes, types, dynamic, opset, False)
 
 
-def _onnx_runner(proto: Any) -> Run:
-    try:
-        import onnxruntime
-    except ImportError:
-        from onnx.reference import ReferenceEvaluator
-
-        evaluator: Any = ReferenceEvaluator(proto)
-        return lambda feed: evaluator.run(None, feed)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3  # errors
-    session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    names = [i.name for i in session.get_inputs()]
-    return lambda feed: session.run(None, {n: feed[n] for n in names})
+def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report) -> None:
+    """Compare a file, which runs in a process of its own, with the model."""
+    results = run_file(file, cases)
+    for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
+        report.add(name, compare(results[name], source.run(feed)))
 
 
-def _torch_runner(module: torch.fx.GraphModule, source: Model) -> Run:
-    names = [n.name for n in source.inputs]
-
-    def run(feed: dict[str, np.ndarray]) -> list[np.ndarray]:
-        with torch.no_grad():
-            output = module(*(torch.from_numpy(feed[n]) for n in names))
-        return [t.numpy() for t in (output if isinstance(output, tuple) else (output,))]
-
-    return run
-
-
-def _example(source: Model, name: str) -> torch.Tensor:
-    return torch.zeros(source.shapes[name], dtype=source.dtypes[name])
-
-
-def _run_both(source: Model, other: Run, inputs: Any, report: Report) -> None:
-    cases = test_inputs(source.input_shapes, source.numpy_dtypes)
+def _all_cases(source: Model, dynamic: dict[str, tuple] | None, inputs: Any) -> dict[str, Feed]:
+    """Return what to compare on: of the model's sizes, of others where they are free, given."""
+    dtypes = source.numpy_dtypes
+    cases = test_inputs(source.input_shapes, dtypes)
+    if dynamic is not None:
+        shapes = {n: _enlarge(s, dynamic.get(n)) for n, s in source.input_shapes.items()}
+        cases["other sizes"] = test_inputs(shapes, dtypes)["normal"]
     for i, one in enumerate(_given(inputs)):
         cases[f"given {i}"] = source.as_feed(one)
-    for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
-        report.add(name, compare(other(feed), source.run(feed)))
+    return cases
+
+
+def _enlarge(shape: tuple, dynamic: tuple | None) -> tuple:
+    if dynamic is None:
+        return shape
+    is_free = [not isinstance(size, int) for size in dynamic]
+    return tuple(n + free for n, free in zip(shape, is_free, strict=True))
 
 
 def _given(inputs: Any) -> list[Mapping[str, Any]]:
     return [inputs] if isinstance(inputs, Mapping) else list(inputs)
 
 
-def _save_program(module: torch.fx.GraphModule, examples: tuple, path: Path) -> None:
-    """Write a program of `torch.export`; it appears whole or not at all."""
-    program = torch.export.export(module, examples)
-    with replacing(path) as file:
-        torch.export.save(program, file)
+def _save_program(
+    module: torch.fx.GraphModule, source: Model, dynamic: dict[str, tuple] | None, path: Path
+) -> None:
+    """Write a program of `torch.export`, with free sizes where names say so."""
+    shapes, free = source.input_shapes, None
+    if dynamic is not None:
+        free = tuple(_free_axes(dynamic.get(name)) for name in shapes)
+    # An example of size 1 would make 1 the only size that the program takes.
+    sizes = [
+        tuple(max(n, 2) if axes and i in axes else n for i, n in enumerate(shape))
+        for shape, axes in zip(shapes.values(), free or [None] * len(shapes), strict=True)
+    ]
+    examples = tuple(
+        torch.zeros(size, dtype=source.dtypes[name])
+        for name, size in zip(shapes, sizes, strict=True)
+    )
+    with warnings.catch_warnings():
+        # Layers of torch keep their weights in a list, too, which export mentions.
+        warnings.filterwarnings("ignore", ".*_flat_weights.*")
+        try:
+            program = torch.export.export(module, examples, dynamic_shapes=free)
+        except Exception as error:
+            raise ConversionError(_explain_export(module, error, free is not None)) from error
+        torch.export.save(program, path)
+
+
+def _free_axes(shape: tuple | None) -> dict[int, Any] | None:
+    if shape is None:
+        return None
+    return {i: torch.export.Dim(n) for i, n in enumerate(shape) if isinstance(n, str)}
+
+
+def _explain_export(module: torch.fx.GraphModule, error: Exception, is_dynamic: bool) -> str:
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    fixed = module.meta.get("fixed_sizes", ())
+    if is_dynamic and fixed:
+        names = ", ".join(fixed)
+        return (
+            f"sizes cannot be left free: {names} are written for the given shapes. Convert "
+            "without dynamic sizes, or to ONNX."
+        )
+    return f"torch.export does not take the model: {text}"
+
+
+def _publish(file: Path, proto: Any, path: Path) -> None:
+    """Write a checked file to its place; it appears whole or not at all."""
+    if proto is not None:
+        write_model(proto, path)
+        return
+    with file.open("rb") as checked, replacing(path) as target:
+        shutil.copyfileobj(checked, target)
 
 
 def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
@@ -208,7 +261,6 @@ def _write_parameters(source: Model, path: Path | None, report: Report) -> None:
         scratch.unlink(missing_ok=True)
 
 
-Feed = dict[str, np.ndarray]
 # Of the largest number of an output. A step of 8 bits is 1/127 of a layer's range, and deep
 # networks add up the rounding of many layers.
 INT8_TOLERANCE = 0.1
@@ -243,8 +295,17 @@ def convert_to_int8(
     files = None if prefix is None else int8_files(prefix)
     tolerance = INT8_TOLERANCE if tolerance is None else tolerance
     report = Report("int8", tolerance, None if files is None else str(files[0]))
+    pairs = []
     for name, feed in cases.items():
-        report.add(name, compare(quantized.run(feed), source.run(feed)))
+        results, expected = quantized.run(feed), source.run(feed)
+        report.add(name, compare(results, expected))
+        pairs.append((results[0], expected[0]))
+    feed = next(iter(cases.values()))
+    report.change = Change(
+        (source.parameter_bytes, quantized.parameter_bytes),
+        (source.measure(feed), quantized.measure(feed)),
+        share_of_same_top(pairs),
+    )
     report.check()
     if files is not None:
         _write(quantized, files)

@@ -20,11 +20,12 @@ from torch import Tensor, nn
 
 from ..error import FormatError, InvalidType, MXNetError
 from ..formats import safetensors_file
-from ..gluon import Block, SymbolBlock
+from ..gluon import Block, Parameter, SymbolBlock
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.importer import import_to_gluon
 from .source import Report, compare
+from .torch_architectures import fit_layers, fitting
 
 WORD = re.compile(r"([A-Za-z]+?(?:\dx\d)?)(\d*)$")
 # What comes first among parts of one number. In DenseNet normalization precedes convolution.
@@ -212,7 +213,9 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
     """Load a torch checkpoint into a network, layer by layer in order, and return the network.
 
     Layers are matched by their order and every shape is checked. A convolution here may have a
-    bias where the checkpoint has none: it becomes 0.
+    bias where the checkpoint has none: it becomes 0. Bottleneck ResNets and MobileNetV2 of
+    torchvision differ in details from ours: the network is changed to compute the same, with a
+    warning; keep it by `export`.
 
     Parameters
     ----------
@@ -230,7 +233,14 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
     state = read_state_dict(source)
     if safetensors_file.is_safetensors(source):
         state = in_layer_order(state)
-    _refuse_other_strides(net, state)
+    with fitting(net, state):
+        for parameter, tensor in _match_layers(net, state):
+            parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
+    return net
+
+
+def _match_layers(net: Block, state: Mapping[str, Tensor]) -> list[tuple[Parameter, Tensor]]:
+    """Return the parameters of a network with the tensors of a checkpoint; all must fit."""
     theirs = _layers(
         {
             k: v
@@ -238,18 +248,17 @@ def load_torch_parameters(net: Block, source: Any) -> Block:
             if not k.endswith(SKIPPED_SUFFIXES) and not k.startswith(SKIPPED_PREFIXES)
         }
     )
+    theirs = fit_layers(net, theirs)
     ours = _layers(net._collect_params_with_prefix())
     if len(ours) != len(theirs):
         raise MXNetError(
             f"the checkpoint has {len(theirs)} layers with parameters, {type(net).__name__} has "
             f"{len(ours)}: it belongs to another architecture."
         )
-    results = []
+    pairs = []
     for (name, mine), (key, layer) in zip(ours.items(), theirs.items(), strict=True):
-        results += _match_parameters(name, mine, key, layer)
-    for parameter, tensor in results:
-        parameter._load_init(wrap_plain(NDArray, tensor.detach().clone()), None, True, "saved")
-    return net
+        pairs += _match_parameters(name, mine, key, layer)
+    return pairs
 
 
 def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -303,17 +312,3 @@ def _fits(shape: Sequence[int] | None, given: Sequence[int]) -> bool:
     if len(shape) != len(given):
         return False
     return all(a in (0, -1, b) for a, b in zip(shape, given, strict=True))
-
-
-def _refuse_other_strides(net: Block, state: Mapping[str, Tensor]) -> None:
-    """Refuse torchvision's bottleneck ResNets for ours: shapes agree, strides do not."""
-    from ..gluon.model_zoo.vision import BottleneckV1
-
-    blocks: list[Block] = []
-    net.apply(lambda b: blocks.append(b) if isinstance(b, BottleneckV1) else None)
-    if blocks and "layer1.0.conv3.weight" in state:
-        raise MXNetError(
-            "this checkpoint is a bottleneck ResNet of torchvision, which strides in the 3x3 "
-            f"convolutions; {type(net).__name__} strides in the 1x1 ones, so the numbers would be "
-            "wrong. Convert the module itself: mx.convert.from_torch(module, inputs)."
-        )

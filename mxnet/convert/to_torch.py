@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+)
+from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.overrides import TorchFunctionMode
 
 from ..base import is_np_shape
 from ..error import MXNetError
@@ -18,8 +24,22 @@ from ..graph import Graph, Node, interpret
 from ..graph.passes.infer import infer_shapes, infer_types
 from ..onnx.builder import operator_of
 from ..ops.declare import Op
+from ..ops.shapes import UNKNOWN
+from ..ops.tracing import tracing
 from .source import Model, as_model
-from .torch_rows import IGNORED_INPUTS, TORCH_ROWS, NoRow
+from .torch_rows import IGNORED_INPUTS, REFUSED, TORCH_ROWS, NoRow
+
+aten = torch.ops.aten
+VIEWS = (aten.view.default, aten._unsafe_view.default)
+
+
+def data_dependent_errors() -> tuple[type[Exception], ...]:
+    """Return what torch raises where a kernel asks for a value while it is recorded."""
+    from torch.fx.experimental.symbolic_shapes import (  # lazy import: it brings in SymPy
+        GuardOnDataDependentSymNode,
+    )
+
+    return GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
@@ -28,6 +48,10 @@ class UnsupportedTorch(MXNetError, NotImplementedError):
     >>> issubclass(mx.convert.UnsupportedTorch, mx.base.MXNetError)
     True
     """
+
+
+class NeedsValues(Exception):
+    """A kernel computes outside of torch."""
 
 
 @dataclass
@@ -99,6 +123,7 @@ class TorchWriter:
         self.root = nn.Module()
         self._facts()
         self._read: dict[Node, fx.Node] = {}
+        self._fixed: set[str] = set()  # operators that are written for the shapes at hand
 
     def _facts(self) -> None:
         graph, params = self.model.graph, self.model.params
@@ -133,10 +158,11 @@ class TorchWriter:
         heads = interpret(graph, lambda n: feeds.get(n, n), self._apply)
         heads = [self._value(h) for h in heads]
         self.graph.output(heads[0] if len(heads) == 1 else tuple(heads))
-        self.graph.eliminate_dead_code()
+        self.graph.eliminate_dead_code(_has_effect)
         self._drop_unused()
         self.graph.lint()
         created = fx.GraphModule(self.root, self.graph, self.model.name)
+        created.meta["fixed_sizes"] = sorted(self._fixed)
         created.eval()
         return created
 
@@ -178,9 +204,10 @@ class TorchWriter:
 
     def _drop_unused(self) -> None:
         """Take away parameters that no node reads, such as fixed gammas."""
-        read = {n.target for n in self.graph.nodes if n.op == "get_attr"}
+        read = {n.target for n in self.graph.nodes if n.op in ("get_attr", "call_module")}
         for path in [*dict(self.root.named_parameters()), *dict(self.root.named_buffers())]:
-            if path not in read:
+            folder = path.rpartition(".")[0]
+            if path not in read and folder not in read:
                 folder, _, name = path.rpartition(".")
                 delattr(self.root.get_submodule(folder), name)
 
@@ -232,7 +259,20 @@ class TorchWriter:
             if any(s is None or -1 in s for s in shapes):
                 shapes = None
         dtypes = [self.dtypes[e.node][e.index] for e in entries]
-        return TorchCall(node, node.typed, shapes, dtypes, self.dtypes[node])
+        return TorchCall(node, self._complete_attrs(node), shapes, dtypes, self.dtypes[node])
+
+    def _complete_attrs(self, node: Node) -> dict[str, Any]:
+        """Return the attributes, with the inferred shape where 0 leaves a size open."""
+        attrs, shape = node.typed, node.typed.get("shape")
+        if node.inputs or not isinstance(shape, tuple) or 0 not in shape or is_np_shape():
+            return attrs
+        inferred = None if self.shapes is None else self.shapes[node][0]
+        if inferred is None or UNKNOWN in inferred or 0 in inferred:
+            raise UnsupportedTorch(
+                f"to_torch: {node.name!r} has the shape {shape}, where 0 is to follow from the "
+                "inputs of the model. Give shapes=..."
+            )
+        return {**attrs, "shape": inferred}
 
     def _name(self, node: Node, outputs: list[Any], last: int) -> None:
         fresh = set(list(self.graph.nodes)[last:])
@@ -255,40 +295,54 @@ class TorchWriter:
     def _trace_kernel(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
         """Write the torch functions that a kernel calls, for the shapes that are known."""
         node = call.node
+        reason = REFUSED.get(call.op.name)
+        if reason is not None:
+            raise self.unsupported(call, reason)
         if call.shapes is None:
-            raise UnsupportedTorch(
-                f"to_torch: operator {call.op.name} (node {node.name!r}) is converted for the "
-                "shapes of its inputs. Give shapes=..."
+            raise self.unsupported(
+                call, "is converted for the shapes of its inputs. Give shapes=..."
             )
         examples = [torch.ones(s, dtype=t) for s, t in zip(call.shapes, call.dtypes, strict=True)]
         extra = call.op.context_for(False, torch.device("cpu"))
 
         def run(*tensors: Tensor) -> Any:
-            created = call.op.function(*tensors, **call.attrs, **extra)
+            args = _by_position(node, tensors)
+            created = call.op.function(*args, **call.attrs, **extra)
             return tuple(created) if isinstance(created, list | tuple) else (created,)
 
+        # Fake tensors have no values, so that none can slip into the program as constants.
+        record = make_fx(functionalize(run), tracing_mode="fake", _allow_non_fake_inputs=True)
         try:
-            with torch.no_grad():
-                traced = make_fx(run)(*examples)
+            with torch.no_grad(), tracing(), _NoValues():
+                traced = record(*examples)
         except Exception as error:
-            raise UnsupportedTorch(
-                f"to_torch: operator {call.op.name} (node {node.name!r}) cannot be traced: {error}"
-            ) from error
+            raise self.unsupported(call, _explain(call.op, error)) from error
+        self._fixed.add(call.op.name)
         return self._inline(traced, inputs, node)
 
     def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
         """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
+        # The examples lie in memory row by row, what runs later may not.
+        is_strided = any(n.target is aten.as_strided.default for n in traced.graph.nodes)
         for inner in traced.graph.nodes:
+            if inner.target in VIEWS:
+                inner.target = aten.reshape.default
             if inner.op == "placeholder":
-                values[inner] = next(rest)
+                value = next(rest)
+                values[inner] = self.method("contiguous", value) if is_strided else value
             elif inner.op == "output":
                 match = fx.map_arg(inner.args[0], lambda n: values[n])
                 return list(match)
             elif inner.op == "get_attr":
-                path = f"{_identifier(node.name)}_{inner.target.replace('.', '_').strip('_')}"
-                self.register(path, getattr(traced, inner.target), True)
+                name = str(inner.target)
+                path = f"{_identifier(node.name)}_{name.replace('.', '_').strip('_')}"
+                value = getattr(traced, name)
+                if isinstance(value, nn.Module):  # the body of a loop
+                    self.root.add_module(path, value)
+                else:
+                    self.register(path, value, True)
                 values[inner] = self.graph.get_attr(path)
             else:
                 values[inner] = self.graph.node_copy(inner, lambda n: values[n])
@@ -344,29 +398,52 @@ class TorchWriter:
         self.root.add_module(name, created)
         return self.graph.get_attr(name)
 
-    # -- recurrent layers -------------------------------------------------------------------
+    # -- layers that are modules ------------------------------------------------------------
 
-    def recurrent_weights(self, call: TorchCall) -> list[fx.Node]:
-        """Return the weights of a recurrent layer, unpacked into arrays of their own."""
-        from ..ops.nn.recurrent import GATES, unpack_parameters
+    def call_layer(self, call: TorchCall, layer: nn.Module, *args: Any) -> fx.Node:
+        """Add a layer of torch under the name of the node, and a call of it."""
+        path = _identifier(call.node.name)
+        self.root.add_module(path, layer)
+        return self.graph.call_module(path, args)
 
-        packed = self.model.constant(call.node.inputs[1])
-        if packed is None or call.shapes is None:
-            raise NoRow
-        a = call.attrs
-        directions = 2 if a["bidirectional"] else 1
-        sizes = (call.shapes[0][-1], a["state_size"], a["num_layers"], directions)
-        weights = unpack_parameters(packed, *sizes, GATES[a["mode"]], None)
-        items = []
-        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        for i, tensor in enumerate(weights):
-            cell, kind = divmod(i, 4)
-            layer, reverse = divmod(cell, directions)
-            suffix = "_reverse" if reverse else ""
-            path = f"{_identifier(call.node.name)}.{kinds[kind]}_l{layer}{suffix}"
-            self.register(path, tensor)
-            items.append(self.graph.get_attr(path))
-        return items
+
+def _explain(op: Op, error: Exception) -> str:
+    """Return in plain words why the kernel of an operator cannot be recorded."""
+    if isinstance(error, NeedsValues):
+        return (
+            "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "
+            "it to the data before the model."
+        )
+    if op.value_dependent:
+        return "gives an array whose size depends on values, which a torch program cannot state."
+    if isinstance(error, data_dependent_errors()):
+        return "chooses by the values of its inputs what to compute, which no torch program can."
+    return f"cannot be recorded as torch functions: {str(error).strip().splitlines()[0]}"
+
+
+class _NoValues(TorchFunctionMode):
+    """Stops kernels that leave torch with the values of a tensor, which are not there yet."""
+
+    def __torch_function__(
+        self, func: Callable, types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        if func in (Tensor.numpy, Tensor.__array__):
+            raise NeedsValues
+        return func(*args, **(kwargs or {}))
+
+
+def _by_position(node: Node, tensors: Sequence[Tensor]) -> Sequence[Tensor | None]:
+    """Return the inputs of a kernel with None for those that the node does not have."""
+    op = node.operator
+    if op.variadic is not None or len(tensors) == len(op.inputs):
+        return tensors
+    by_name = dict(zip(node.input_names, tensors, strict=True))
+    return [by_name.get(each.name) for each in op.inputs]
+
+
+def _has_effect(node: fx.Node) -> bool:
+    """Return whether a node must stay even if nothing reads it, such as a check of values."""
+    return node.op in ("placeholder", "output") or (node.op == "call_function" and node.is_impure())
 
 
 def _is_torch(function: Any) -> bool:

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..graph import Entry
+from ..ops.nn.recurrent import GATES, unpack_parameters
 
 if TYPE_CHECKING:
     from .to_torch import TorchCall, TorchWriter
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 TorchRow = Callable[..., Any]
 TORCH_ROWS: dict[str, TorchRow] = {}  # by the registered name of the operator
 IGNORED_INPUTS: dict[str, tuple[str, ...]] = {}
+REFUSED: dict[str, str] = {}  # why an operator is not converted
 
 
 class NoRow(Exception):
@@ -36,6 +42,11 @@ def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], Torc
         return build
 
     return register
+
+
+def refuse(*names: str, why: str) -> None:
+    """Say why operators are not converted, and what to do instead."""
+    REFUSED.update(dict.fromkeys(names, why))
 
 
 def _per_axis(values: Sequence[int], default: int, rank: int) -> tuple[int, ...]:
@@ -237,7 +248,17 @@ def dropout(w: TorchWriter, call: TorchCall, x: Any) -> Any:
 @row("Flatten")
 def flatten(w: TorchWriter, call: TorchCall, x: Any) -> Any:
     """torch.flatten from axis 1 on."""
+    if call.shapes is not None and call.rank(0) < 2:
+        raise NoRow
     return w.call(torch.flatten, x, 1)
+
+
+@row("UpSampling")
+def up_sampling(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
+    """F.interpolate of one array to its nearest pixels."""
+    if call.attrs["sample_type"] != "nearest" or len(xs) != 1:
+        raise NoRow
+    return w.call(F.interpolate, xs[0], scale_factor=float(call.attrs["scale"]), mode="nearest")
 
 
 @row("Reshape")
@@ -388,26 +409,53 @@ _scalar("_rminus_scalar", operator.sub, True)
 _scalar("_rdiv_scalar", operator.truediv, True)
 _scalar("_power_scalar", torch.pow)
 
-RECURRENT = {
-    "lstm": torch.lstm,
-    "gru": torch.gru,
-    "rnn_tanh": torch.rnn_tanh,
-    "rnn_relu": torch.rnn_relu,
+RECURRENT: dict[str, Callable[..., nn.RNNBase]] = {
+    "lstm": nn.LSTM,
+    "gru": nn.GRU,
+    "rnn_tanh": nn.RNN,
+    "rnn_relu": partial(nn.RNN, nonlinearity="relu"),
 }
 
 
 @row("RNN")
 def rnn(w: TorchWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) -> Any:
-    """torch.lstm, torch.gru or torch.rnn_tanh with one array for each weight."""
+    """nn.LSTM, nn.GRU or nn.RNN, without states where they are zeros."""
     a = call.attrs
-    if a["projection_size"] or a["use_sequence_length"] or a["lstm_state_clip_min"] is not None:
+    packed = w.model.constant(call.node.inputs[1])
+    clips = a["lstm_state_clip_min"] is not None or a["lstm_state_clip_max"] is not None
+    if packed is None or call.shapes is None or a["use_sequence_length"] or clips:
         raise NoRow
-    weights = w.recurrent_weights(call)
-    hidden = tuple(states) if a["mode"] == "lstm" else states[0]
-    options = (True, a["num_layers"], 0.0, False, a["bidirectional"], False)
-    output = w.call(RECURRENT[a["mode"]], x, hidden, weights, *options)
-    count = 1 if not a["state_outputs"] else (3 if a["mode"] == "lstm" else 2)
-    return [w.call(operator.getitem, output, i) for i in range(count)]
+    args: tuple[Any, ...] = (x,)
+    if not all(_is_zeros(entry) for entry in call.node.inputs[2:]):
+        args = (x, tuple(states)) if a["mode"] == "lstm" else (x, states[0])
+    output = w.call_layer(call, _recurrent_layer(packed, call.shapes[0][-1], a), *args)
+    sequence = w.call(operator.getitem, output, 0)
+    if not a["state_outputs"]:
+        return sequence
+    last = w.call(operator.getitem, output, 1)
+    if a["mode"] != "lstm":
+        return [sequence, last]
+    return [sequence, *(w.call(operator.getitem, last, i) for i in range(2))]
+
+
+def _is_zeros(entry: Entry) -> bool:
+    return entry.node.op is not None and entry.node.op.name == "_zeros"
+
+
+def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn.RNNBase:
+    """Return torch's layer with the weights of a packed vector."""
+    directions = 2 if attrs["bidirectional"] else 1
+    sizes = (features, attrs["state_size"], attrs["num_layers"], directions)
+    projection = attrs["projection_size"]
+    weights = unpack_parameters(packed, *sizes, GATES[attrs["mode"]], projection)
+    options = {"proj_size": projection} if projection else {}
+    layer = RECURRENT[attrs["mode"]](
+        *sizes[:3], bidirectional=attrs["bidirectional"], dtype=packed.dtype, **options
+    )
+    with torch.no_grad():
+        for parameter, tensor in zip(layer.parameters(), weights, strict=True):
+            parameter.copy_(tensor)
+    return layer
 
 
 # Longer loops make code that nobody reads and compilers take minutes for.
@@ -499,3 +547,16 @@ def cond(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
     ]
     output = w.call(torch.ops.higher_order.cond, truth, *branches, tuple(xs))
     return [w.call(operator.getitem, output, i) for i in range(a["num_outputs"])]
+
+
+refuse("CTCLoss", why="is a loss of training: convert the network without it, by its output.")
+refuse(
+    *("_image_random_brightness", "_image_random_color_jitter", "_image_random_contrast"),
+    *("_image_random_flip_left_right", "_image_random_flip_top_bottom", "_image_random_hue"),
+    *("_image_random_lighting", "_image_random_saturation"),
+    why="draws random numbers to change its data in training. Convert the model without it.",
+)
+refuse(
+    "_npi_share_memory",
+    why="asks where arrays lie in memory, which differs in a torch program.",
+)

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import collectives, group, heartbeat, rendezvous
+from . import collectives, group, heartbeat, membership, rendezvous, training
 from .collectives import *  # noqa: F403 (Horovod's names, which it lists)
 from .group import Disagreement
 from .heartbeat import WorkerFailed
+from .membership import *  # noqa: F403
+from .training import *  # noqa: F403
 
 __all__ = ["Disagreement", "DistributedTrainer", "WorkerFailed"]  # noqa: F405 (by __getattr__)
-__all__ += collectives.__all__
+__all__ += [*collectives.__all__, *membership.__all__, *training.__all__]
 
 
 def __getattr__(name: str) -> Any:

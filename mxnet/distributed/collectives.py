@@ -1,180 +1,59 @@
-"""Horovod's names: exchanges of arrays between workers, and an optimizer that averages."""
+"""Horovod's names for exchanges of arrays and objects between workers.
+
+Before an exchange the workers compare what they ask for: if arrays do not fit together, all of
+them raise the same error.
+"""
 
 from __future__ import annotations
 
+import hmac
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
+from torch import Tensor
 
-from .. import optimizer as opt
-from ..error import MXNetError
+from .. import profiler
+from ..error import InvalidValue, MXNetError
 from ..imperative.handle import plain, wrap_plain
-from ..metric import CompositeEvalMetric, EvalMetric
 from ..ndarray import NDArray
-from .group import Group, current_group, join_group, leave_group
+from .channel import SECRET, read_secret
+from .group import Disagreement, Group, ranks_of
+from .membership import ProcessSet, global_process_set, group_of, rank
 from .reduction import Reducer
 
 __all__ = [
-    "DistributedOptimizer",
+    "Adasum",
+    "Average",
+    "Max",
+    "Min",
+    "Product",
+    "Sum",
     "allgather",
     "allgather_object",
     "allreduce",
     "allreduce_",
     "alltoall",
-    "barrier",
     "broadcast",
     "broadcast_",
     "broadcast_object",
-    "broadcast_parameters",
-    "ccl_built",
-    "cross_rank",
-    "cross_size",
-    "cuda_built",
-    "ddl_built",
-    "gloo_built",
-    "gloo_enabled",
+    "grouped_allgather",
     "grouped_allreduce",
     "grouped_allreduce_",
-    "init",
-    "is_homogeneous",
-    "is_initialized",
-    "local_rank",
-    "local_size",
-    "mpi_built",
-    "mpi_enabled",
-    "mpi_threads_supported",
-    "nccl_built",
-    "rank",
-    "reduce_metric",
-    "rocm_built",
-    "shutdown",
-    "size",
+    "grouped_reducescatter",
+    "reducescatter",
+    "start_timeline",
+    "stop_timeline",
 ]
 
-_reducers: dict[Group, Reducer] = {}
+Average, Sum, Adasum, Min, Max, Product = range(6)  # Horovod's numbers
+_OTHER_OPS = {Min: dist.ReduceOp.MIN, Max: dist.ReduceOp.MAX, Product: dist.ReduceOp.PRODUCT}
+_OVER_ROWS = {Min: torch.amin, Max: torch.amax, Product: torch.prod}
+_TAG_BYTES = 32
 _counts: dict[str, int] = {}
-
-
-def init(*_: Any, **__: Any) -> None:
-    """Join the job that the launcher described; without a launcher this is the only worker.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.rank(), mx.distributed.size()
-    (0, 1)
-    """
-    join_group(alone=True)
-
-
-def shutdown() -> None:
-    """Leave the job, after all workers have come here.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.shutdown()
-    """
-    group = current_group()
-    if group is not None:
-        _reducers.pop(group, None)
-    leave_group()
-
-
-def is_initialized() -> bool:
-    """Return whether this process has joined its job.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.is_initialized()
-    True
-    """
-    return current_group() is not None
-
-
-def _group() -> Group:
-    group = current_group()
-    if group is None:
-        raise MXNetError("mx.distributed has not been initialized: call mx.distributed.init().")
-    return group
-
-
-def rank() -> int:
-    """Return the number of this worker, from 0.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.rank()
-    0
-    """
-    return _group().rank
-
-
-def size() -> int:
-    """Return the number of workers.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.size()
-    1
-    """
-    return _group().size
-
-
-def local_rank() -> int:
-    """Return the number of this worker among those of its host.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.local_rank()
-    0
-    """
-    return _group().local_rank
-
-
-def local_size() -> int:
-    """Return the number of workers on this host.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.local_size()
-    1
-    """
-    return _group().local_size
-
-
-def cross_rank() -> int:
-    """Return the number of this host.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.cross_rank()
-    0
-    """
-    hosts = list(dict.fromkeys(_group().hosts))
-    return hosts.index(_group().hosts[_group().rank])
-
-
-def cross_size() -> int:
-    """Return the number of hosts.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.cross_size()
-    1
-    """
-    return len(set(_group().hosts))
-
-
-def is_homogeneous() -> bool:
-    """Return whether every host has the same number of workers.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.is_homogeneous()
-    True
-    """
-    hosts = _group().hosts
-    return len({hosts.count(host) for host in hosts}) == 1
-
-
-def barrier() -> None:
-    """Wait for all workers.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.barrier()
-    """
-    _group().barrier()
 
 
 def _name(kind: str, name: str | None) -> str:
@@ -185,141 +64,217 @@ def _name(kind: str, name: str | None) -> str:
     return f"{kind}.{_counts[kind]}"
 
 
-def _sum_in_place(names: Sequence[str], arrays: Sequence[NDArray], factor: float) -> None:
-    group = _group()
-    reducer = _reducers.get(group)
-    if reducer is None:
-        reducer = _reducers[group] = Reducer(group)
-    tensors = {name: plain(array) for name, array in zip(names, arrays, strict=True)}
-    for name, total in reducer.sums(names, list(tensors.values())):
-        tensors[name].copy_(total if factor == 1.0 else total * factor)
+def _agree(group: Group, kind: str, facts: str, problem: str | None = None) -> None:
+    """Raise on all workers unless all make the same call, and none of them a wrong one."""
+    own = f"{kind} of {facts}" if problem is None else problem
+    texts = group.gather_text(own, f"a comparison of {kind}")
+    if problem is not None:
+        raise InvalidValue(f"{kind}: {problem}")
+    if len(set(texts)) > 1:
+        raise Disagreement(f"Workers differ in {kind}: {ranks_of(texts)}.")
 
 
-def _factor(average: bool, prescale_factor: float, postscale_factor: float) -> float:
-    factor = prescale_factor * postscale_factor
-    return factor / size() if average else factor
+def _describe(tensor: Tensor, rows: bool = True) -> str:
+    """Return the shape, perhaps without the first dimension, and the type of a tensor."""
+    shape = tuple(tensor.shape) if rows else ("any", *tensor.shape[1:])
+    return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def _choose_op(kind: str, average: bool | None, op: int | None) -> int:
+    if average is not None and op is not None:
+        raise InvalidValue(f"{kind}: give average or op, not both.")
+    if op is None:
+        return Sum if average is False else Average
+    if op == Adasum:
+        raise MXNetError(f"{kind}: Adasum is not supported; use Average or Sum.")
+    if op not in (Average, Sum, *_OTHER_OPS):
+        raise InvalidValue(f"{kind}: op {op!r} is none of Average, Sum, Min, Max and Product.")
+    return op
+
+
+def _scale(tensor: Tensor, factor: float, divisor: int = 1) -> Tensor:
+    """Return a tensor times a factor; integers are scaled as floats, and truncated."""
+    if factor == 1.0 and divisor == 1:
+        return tensor
+    if tensor.is_floating_point():
+        return tensor * (factor / divisor)
+    return (tensor.double() * factor / divisor).to(tensor.dtype)
+
+
+def allreduce_in_place(
+    names: Sequence[str],
+    arrays: Sequence[NDArray],
+    op: int,
+    scales: tuple[float, float],
+    process_set: ProcessSet,
+) -> None:
+    """Reduce arrays over the workers of a set, in place.
+
+    Parameters
+    ----------
+    names
+        The same on all workers.
+    arrays
+        One for each name.
+    op
+        `Average`, `Sum`, `Min`, `Max` or `Product`.
+    scales
+        Factors before and after.
+    process_set
+        The workers that take part.
+    """
+    group = group_of(process_set)
+    before, after = scales
+    targets = {name: plain(array) for name, array in zip(names, arrays, strict=True)}
+    values = [_scale(target, before) for target in targets.values()]
+    if op in _OTHER_OPS:
+        _agree(group, "a reduction", f"{list(names)} {op} {[_describe(v) for v in values]}")
+        for (name, target), value in zip(targets.items(), values, strict=True):
+            copied = value.clone(memory_format=torch.contiguous_format)
+            group.finish(group.start_sum(copied, _OTHER_OPS[op]), name)
+            target.copy_(_scale(copied, after))
+        return
+    if group.reducer is None:
+        group.reducer = Reducer(group)
+    for name, total in group.reducer.sums(names, values):
+        targets[name].copy_(_scale(total, after, group.size if op == Average else 1))
 
 
 def allreduce_(
     tensor: NDArray,
-    average: bool = True,
+    average: bool | None = None,
     name: str | None = None,
     priority: int = 0,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    op: int | None = None,
 ) -> NDArray:
-    """Average, or sum, an array in place over all workers, and return it.
+    """Average an array in place over all workers, and return it.
 
     Parameters
     ----------
     tensor
         The array.
     average
-        Whether to average; else the sum is taken.
+        The older form of `op`: False for the sum.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     prescale_factor, postscale_factor
         Factors before and after the collective.
+    process_set
+        The workers that take part.
+    op
+        `Average` (the default), `Sum`, `Min`, `Max` or `Product`.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allreduce_(mx.nd.array([1, 2])).asnumpy()
     array([1., 2.], dtype=float32)
     """
-    factor = _factor(average, prescale_factor, postscale_factor)
-    _sum_in_place([_name("allreduce", name)], [tensor], factor)
+    scales = (prescale_factor, postscale_factor)
+    op = _choose_op("allreduce", average, op)
+    allreduce_in_place([_name("allreduce", name)], [tensor], op, scales, process_set)
     return tensor
 
 
 def allreduce(
     tensor: NDArray,
-    average: bool = True,
+    average: bool | None = None,
     name: str | None = None,
     priority: int = 0,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    op: int | None = None,
 ) -> NDArray:
-    """Return the average, or the sum, of an array over all workers.
+    """Return the average of an array over all workers.
 
     Parameters
     ----------
     tensor
         The array.
     average
-        Whether to average; else the sum is taken.
+        The older form of `op`: False for the sum.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
     prescale_factor, postscale_factor
-        Factors before and after the collective.
+        Factors before and after the collective. Integers are scaled as floats, and truncated.
+    process_set
+        The workers that take part.
+    op
+        `Average` (the default), `Sum`, `Min`, `Max` or `Product`.
 
     >>> mx.distributed.init()
-    >>> mx.distributed.allreduce(mx.nd.array([1, 2])).asnumpy()
+    >>> mx.distributed.allreduce(mx.nd.array([1, 2]), op=mx.distributed.Max).asnumpy()
     array([1., 2.], dtype=float32)
     """
-    result = tensor.copy()
-    return allreduce_(result, average, name, priority, prescale_factor, postscale_factor)
+    scales = (prescale_factor, postscale_factor)
+    return allreduce_(tensor.copy(), average, name, priority, *scales, process_set, op)
 
 
 def grouped_allreduce_(
     tensors: Sequence[NDArray],
-    average: bool = True,
+    average: bool | None = None,
     name: str | None = None,
     priority: int = 0,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    op: int | None = None,
 ) -> list[NDArray]:
-    """Average, or sum, arrays in place over all workers in one collective, and return them.
+    """Average arrays in place over all workers in one collective, and return them.
 
     Parameters
     ----------
     tensors
         The arrays.
-    average
-        Whether to average; else the sum is taken.
-    name, priority
-        Accepted for compatibility: collectives are matched by their order.
-    prescale_factor, postscale_factor
-        Factors before and after the collective.
+    average, name, priority, prescale_factor, postscale_factor, process_set, op
+        As of `allreduce`.
 
     >>> mx.distributed.init()
     >>> len(mx.distributed.grouped_allreduce_([mx.nd.ones(2), mx.nd.ones(3)]))
     2
     """
-    prefix = _name("grouped_allreduce", name)
-    factor = _factor(average, prescale_factor, postscale_factor)
-    _sum_in_place([f"{prefix}.{i}" for i in range(len(tensors))], tensors, factor)
+    prefix, scales = _name("grouped_allreduce", name), (prescale_factor, postscale_factor)
+    names = [f"{prefix}.{i}" for i in range(len(tensors))]
+    op = _choose_op("grouped_allreduce", average, op)
+    allreduce_in_place(names, tensors, op, scales, process_set)
     return list(tensors)
 
 
 def grouped_allreduce(
     tensors: Sequence[NDArray],
-    average: bool = True,
+    average: bool | None = None,
     name: str | None = None,
     priority: int = 0,
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
+    process_set: ProcessSet = global_process_set,
+    op: int | None = None,
 ) -> list[NDArray]:
-    """Return the averages, or the sums, of arrays over all workers in one collective.
+    """Return the averages of arrays over all workers in one collective.
 
     Parameters
     ----------
     tensors
         The arrays.
-    average
-        Whether to average; else the sum is taken.
-    name, priority
-        Accepted for compatibility: collectives are matched by their order.
-    prescale_factor, postscale_factor
-        Factors before and after the collective.
+    average, name, priority, prescale_factor, postscale_factor, process_set, op
+        As of `allreduce`.
 
     >>> mx.distributed.init()
     >>> [x.shape for x in mx.distributed.grouped_allreduce([mx.nd.ones(2), mx.nd.ones(3)])]
     [(2,), (3,)]
     """
-    copies = [tensor.copy() for tensor in tensors]
-    return grouped_allreduce_(copies, average, name, priority, prescale_factor, postscale_factor)
+    copies, scales = [t.copy() for t in tensors], (prescale_factor, postscale_factor)
+    return grouped_allreduce_(copies, average, name, priority, *scales, process_set, op)
 
 
-def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> NDArray:
+def allgather(
+    tensor: NDArray,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
+) -> NDArray:
     """Return the arrays of all workers, joined along their first dimension, which may differ.
 
     Parameters
@@ -328,17 +283,56 @@ def allgather(tensor: NDArray, name: str | None = None, priority: int = 0) -> ND
         The array.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather(mx.nd.array([1, 2])).shape
     (2,)
     """
-    parts = _group().gather_ragged(plain(tensor), _name("allgather", name))
-    return wrap_plain(NDArray, torch.cat(parts), tensor._ctx)
+    return grouped_allgather([tensor], name, priority, process_set)[0]
+
+
+def grouped_allgather(
+    tensors: Sequence[NDArray],
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
+) -> list[NDArray]:
+    """Return several arrays of all workers, each joined along its first dimension.
+
+    Parameters
+    ----------
+    tensors
+        The arrays.
+    name, priority, process_set
+        As of `allgather`.
+
+    >>> mx.distributed.init()
+    >>> [x.shape for x in mx.distributed.grouped_allgather([mx.nd.ones(2), mx.nd.ones((3, 1))])]
+    [(2,), (3, 1)]
+    """
+    group, data = group_of(process_set), [plain(tensor) for tensor in tensors]
+    problem = _find_scalar(data)
+    _agree(group, "allgather", str([_describe(one, rows=False) for one in data]), problem)
+    what = _name("allgather", name)
+    return [
+        wrap_plain(NDArray, torch.cat(group.gather_ragged(one, what)), tensor._ctx)
+        for tensor, one in zip(tensors, data, strict=True)
+    ]
+
+
+def _find_scalar(tensors: Sequence[Tensor]) -> str | None:
+    has_scalar = any(tensor.dim() == 0 for tensor in tensors)
+    return "an array of no dimensions has no rows" if has_scalar else None
 
 
 def broadcast_(
-    tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
+    tensor: NDArray,
+    root_rank: int,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
 ) -> NDArray:
     """Overwrite an array by the one of a worker, and return it.
 
@@ -350,18 +344,25 @@ def broadcast_(
         Number of the worker whose value all get.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_(mx.nd.array([1]), root_rank=0).asnumpy()
     array([1.], dtype=float32)
     """
-    _check_root(root_rank)
-    _group().broadcast(plain(tensor), root_rank, _name("broadcast", name))
+    group, data = group_of(process_set), plain(tensor)
+    _agree(group, "broadcast", f"{_describe(data)} from rank {root_rank}")
+    group.broadcast(data, find_root(group, root_rank), _name("broadcast", name))
     return tensor
 
 
 def broadcast(
-    tensor: NDArray, root_rank: int, name: str | None = None, priority: int = 0
+    tensor: NDArray,
+    root_rank: int,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
 ) -> NDArray:
     """Return the array of a worker.
 
@@ -373,61 +374,189 @@ def broadcast(
         Number of the worker whose value all get.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast(mx.nd.array([1]), root_rank=0).asnumpy()
     array([1.], dtype=float32)
     """
-    return broadcast_(tensor.copy(), root_rank, name, priority)
+    return broadcast_(tensor.copy(), root_rank, name, priority, process_set)
 
 
-def _check_root(root_rank: int) -> None:
-    if not 0 <= root_rank < size():
-        raise MXNetError(f"root_rank {root_rank} is not among {size()} workers.")
+def find_root(group: Group, root_rank: int) -> int:
+    """Return the number in a group of a worker, given by its number among all."""
+    if root_rank not in group.ranks:
+        raise InvalidValue(f"root_rank {root_rank} is not among the workers {group.ranks}.")
+    return group.ranks.index(root_rank)
 
 
 def alltoall(
-    tensor: NDArray, splits: Any = None, name: str | None = None, priority: int = 0
-) -> NDArray:
+    tensor: NDArray,
+    splits: Any = None,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
     """Send a part of an array to each worker, and return the parts that came for this one.
 
     Parameters
     ----------
     tensor : NDArray
         Its rows go to the workers in order.
-    splits : list of int, optional
-        How many rows go to each; by default the same number.
+    splits : list of int or NDArray, optional
+        How many rows go to each; then a pair is returned, the parts and how many rows came from
+        each worker. By default all get the same number.
     name, priority
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
-    >>> mx.distributed.alltoall(mx.nd.array([1, 2])).asnumpy()
+    >>> rows, counts = mx.distributed.alltoall(mx.nd.array([1, 2]), splits=[2])
+    >>> rows.asnumpy(), counts.asnumpy()
+    (array([1., 2.], dtype=float32), array([2], dtype=int32))
+    """
+    group, data = group_of(process_set), plain(tensor)
+    counts, problem = _read_splits(data, splits, group.size)
+    _agree(group, "alltoall", _describe(data, rows=False), problem or _find_scalar([data]))
+    what = _name("alltoall", name)
+    received = group.gather(torch.tensor(counts), what)[:, group.rank].tolist()
+    parts = _exchange_rows(group, data, counts, received, what)
+    output = wrap_plain(NDArray, parts, tensor._ctx)
+    if splits is None:
+        return output
+    return output, wrap_plain(NDArray, torch.tensor(received, dtype=torch.int32))
+
+
+def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str | None]:
+    """Return how many rows go to each worker, and what is wrong with that."""
+    rows = len(data) if data.dim() else 0
+    if splits is None:
+        problem = f"{rows} rows cannot be split evenly over {size} workers" if rows % size else None
+        return [rows // size] * size, problem
+    values = plain(splits) if isinstance(splits, NDArray) else torch.as_tensor(splits)
+    if values.is_floating_point() or values.is_complex():
+        return [], f"splits are integers, got {str(values.dtype).removeprefix('torch.')}"
+    counts = values.flatten().tolist()
+    if len(counts) != size or min(counts, default=0) < 0 or sum(counts) > rows:
+        return [], f"{rows} rows cannot be split as {counts} over {size} workers"
+    return counts, None
+
+
+def _exchange_rows(
+    group: Group, data: Tensor, counts: Sequence[int], received: Sequence[int], what: str
+) -> Tensor:
+    """Send consecutive rows to the workers; return those that came, in the order of workers."""
+    row = data[0].numel() if len(data) else data.new_empty(data.shape[1:]).numel()
+    sent = data[: sum(counts)].reshape(-1)
+    output = data.new_empty((sum(received), *data.shape[1:]))
+    sizes, received_sizes = [n * row for n in counts], [n * row for n in received]
+    group.finish(group.start_exchange(output.view(-1), sent, received_sizes, sizes), what)
+    return output
+
+
+def reducescatter(
+    tensor: NDArray,
+    op: int = Average,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> NDArray:
+    """Reduce an array over all workers, and return this worker's rows of the result.
+
+    Every worker gets the same number of rows; if that is not possible, the first ones one more.
+
+    Parameters
+    ----------
+    tensor
+        The array.
+    op
+        `Average`, `Sum`, `Min`, `Max` or `Product`.
+    name, priority
+        Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
+    prescale_factor, postscale_factor
+        Factors before and after the collective.
+
+    >>> mx.distributed.init()
+    >>> mx.distributed.reducescatter(mx.nd.array([1, 2])).asnumpy()
     array([1., 2.], dtype=float32)
     """
-    group, data = _group(), plain(tensor)
-    counts = [len(data) // group.size] * group.size if splits is None else _as_integers(splits)
-    if len(counts) != group.size or sum(counts) != len(data):
+    scales = (prescale_factor, postscale_factor)
+    return grouped_reducescatter([tensor], op, name, priority, process_set, *scales)[0]
+
+
+def grouped_reducescatter(
+    tensors: Sequence[NDArray],
+    op: int = Average,
+    name: str | None = None,
+    priority: int = 0,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> list[NDArray]:
+    """Reduce several arrays over all workers, and return this worker's rows of each.
+
+    Parameters
+    ----------
+    tensors
+        The arrays.
+    op, name, priority, process_set, prescale_factor, postscale_factor
+        As of `reducescatter`.
+
+    >>> mx.distributed.init()
+    >>> len(mx.distributed.grouped_reducescatter([mx.nd.ones(2), mx.nd.ones(3)]))
+    2
+    """
+    group, data = group_of(process_set), [plain(tensor) for tensor in tensors]
+    op = _choose_op("reducescatter", None, op)
+    facts = f"{[_describe(one) for one in data]} by {op}"
+    _agree(group, "reducescatter", facts, _find_scalar(data))
+    what, divisor = _name("reducescatter", name), group.size if op == Average else 1
+    outputs = []
+    for tensor, one in zip(tensors, data, strict=True):
+        each, more = divmod(len(one), group.size)
+        counts = [each + (r < more) for r in range(group.size)]
+        own = counts[group.rank]
+        rows = _exchange_rows(group, _scale(one, prescale_factor), counts, [own] * group.size, what)
+        stacked = rows.view(group.size, own, *one.shape[1:])
+        reduce = _OVER_ROWS.get(op, torch.sum)
+        total = reduce(stacked, 0) if own else stacked[0]
+        scaled = _scale(total.to(one.dtype), postscale_factor, divisor)
+        outputs.append(wrap_plain(NDArray, scaled, tensor._ctx))
+    return outputs
+
+
+def _dump_object(group: Group, obj: Any) -> bytes:
+    """Return a pickled object, signed by the job's secret."""
+    if group.job is not None and not group.job.is_trusted:
         raise MXNetError(
-            f"alltoall: {len(data)} rows cannot be split as {counts} over {group.size} workers."
+            "Objects of workers are unpickled, which can run code, and this job on several "
+            f"machines has no secret: give all of its processes the same {SECRET}, as `mx launch` "
+            "does, or set MXNET_ALLOW_UNSIGNED_JOBS=1 on a network that you trust."
         )
-    what = _name("alltoall", name)
-    table = group.gather(torch.tensor(counts), what)
-    rows = group.gather_ragged(data, what)
-    starts = table.cumsum(1) - table
-    parts = [
-        part[starts[r, group.rank] : starts[r, group.rank] + table[r, group.rank]]
-        for r, part in enumerate(rows)
-    ]
-    return wrap_plain(NDArray, torch.cat(parts), tensor._ctx)
+    data = pickle.dumps(obj)
+    return hmac.digest(read_secret(), data, "sha256") + data
 
 
-def _as_integers(splits: Any) -> list[int]:
-    values = splits.asnumpy() if isinstance(splits, NDArray) else splits
-    return [int(v) for v in values]
+def _load_object(group: Group, signed: bytes) -> Any:
+    tag, data = signed[:_TAG_BYTES], signed[_TAG_BYTES:]
+    if not hmac.compare_digest(tag, hmac.digest(read_secret(), data, "sha256")):
+        raise MXNetError("An object does not carry the signature of this job; it is not read.")
+    return pickle.loads(data)
 
 
-def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = None) -> Any:
-    """Return the object of a worker; it is pickled, as the workers of a job trust each other.
+def broadcast_object(
+    obj: Any = None,
+    root_rank: int = 0,
+    name: str | None = None,
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return the object of a worker, which travels pickled and signed by the job's secret.
 
     Parameters
     ----------
@@ -437,18 +566,23 @@ def broadcast_object(obj: Any = None, root_rank: int = 0, name: str | None = Non
         Number of the worker whose value all get.
     name
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
     >>> mx.distributed.broadcast_object("settings")
     'settings'
     """
-    _check_root(root_rank)
-    group, what = _group(), _name("broadcast_object", name)
-    data = pickle.dumps(obj) if group.rank == root_rank else b""
-    return pickle.loads(group.gather_bytes(data, what)[root_rank])
+    group, what = group_of(process_set), _name("broadcast_object", name)
+    _agree(group, "broadcast_object", f"an object from rank {root_rank}")
+    root = find_root(group, root_rank)
+    data = _dump_object(group, obj) if group.rank == root else b""
+    return _load_object(group, group.gather_bytes(data, what)[root])
 
 
-def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
+def allgather_object(
+    obj: Any, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> list[Any]:
     """Return the objects of all workers.
 
     Parameters
@@ -457,183 +591,43 @@ def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
         The object; anything that can be pickled.
     name
         Accepted for compatibility: collectives are matched by their order.
+    process_set
+        The workers that take part.
 
     >>> mx.distributed.init()
     >>> mx.distributed.allgather_object("me")
     ['me']
     """
-    what = _name("allgather_object", name)
-    return [pickle.loads(data) for data in _group().gather_bytes(pickle.dumps(obj), what)]
+    group, what = group_of(process_set), _name("allgather_object", name)
+    gathered = group.gather_bytes(_dump_object(group, obj), what)
+    return [_load_object(group, data) for data in gathered]
 
 
-def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = None) -> None:
-    """Overwrite parameters by those of a worker; one that waits for its shape does so later.
-
-    Parameters
-    ----------
-    params : ParameterDict, or dict of Parameter or NDArray
-        Parameters: a `ParameterDict`, or a dict of parameters or arrays.
-    root_rank : int
-        Number of the worker whose value all get.
-    prefix : str, optional
-        Accepted: names need not be unique.
-
-    >>> mx.distributed.init()
-    >>> mx.distributed.broadcast_parameters({"w": mx.nd.ones(2)})
-    """
-    if not isinstance(params, Mapping) and not hasattr(params, "items"):
-        raise MXNetError(f"invalid params of type {type(params).__name__}: give a dict.")
-    _check_root(root_rank)
-    for name, param in sorted(params.items()):
-        if isinstance(param, NDArray):
-            arrays = [param]
-        elif param._deferred_init:
-            _broadcast_when_ready(param, root_rank)
-            continue
-        else:
-            arrays = param.list_data()
-        _broadcast_arrays(name, arrays, root_rank)
-
-
-def _broadcast_arrays(name: str, arrays: Sequence[NDArray], root_rank: int) -> None:
-    _group().agree(f"{name} {arrays[0].shape} {arrays[0].dtype}", "parameters to broadcast")
-    broadcast_(arrays[0], root_rank, name)
-    for other in arrays[1:]:
-        arrays[0].copyto(other)
-
-
-def _broadcast_when_ready(param: Any, root_rank: int) -> None:
-    finish = param._init_impl
-
-    def init_and_broadcast(*arguments: Any, **settings: Any) -> None:
-        finish(*arguments, **settings)
-        param._init_impl = finish
-        _broadcast_arrays(param.name, param.list_data(), root_rank)
-
-    param._init_impl = init_and_broadcast
-
-
-def reduce_metric(metric: EvalMetric) -> EvalMetric:
-    """Sum what a metric has counted over all workers, in place, and return it.
-
-    Call it on all workers, once before `get`; after `reset` counting starts over.
+def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
+    """Record operators and collectives of rank 0 by the profiler, for `stop_timeline` to write.
 
     Parameters
     ----------
-    metric
-        The metric.
+    file_path
+        Where to write the trace.
+    mark_cycles
+        Accepted for compatibility: there are no cycles.
 
     >>> mx.distributed.init()
-    >>> mx.distributed.reduce_metric(mx.metric.Accuracy()).name
-    'accuracy'
+    >>> mx.distributed.start_timeline("timeline.json")
+    >>> mx.distributed.stop_timeline()
     """
-    if isinstance(metric, CompositeEvalMetric):
-        for part in metric.metrics:
-            reduce_metric(part)
-        return metric
-    names = ("sum_metric", "num_inst", "global_sum_metric", "global_num_inst")
-    values = torch.tensor([float(getattr(metric, name)) for name in names], dtype=torch.float64)
-    _group().sum(values, f"metric {metric.name}")
-    for name, value in zip(names, values.tolist(), strict=True):
-        setattr(metric, name, int(value) if "num" in name else value)
-    return metric
+    if rank() == 0:
+        profiler.set_config(filename=str(file_path), profile_all=True)
+        profiler.set_state("run")
 
 
-def mpi_threads_supported() -> bool:
-    """Return False: collectives are torch's, not MPI's.
+def stop_timeline() -> None:
+    """Write what was recorded since `start_timeline`.
 
     >>> mx.distributed.init()
-    >>> mx.distributed.mpi_threads_supported()
-    False
+    >>> mx.distributed.start_timeline("timeline.json")
+    >>> mx.distributed.stop_timeline()
     """
-    return False
-
-
-def gloo_built() -> bool:
-    """Return whether torch has Gloo, which connects CPUs.
-
-    >>> mx.distributed.init()
-    >>> isinstance(mx.distributed.gloo_built(), bool)
-    True
-    """
-    return torch.distributed.is_gloo_available()
-
-
-def nccl_built() -> bool:
-    """Return whether torch has NCCL, which connects GPUs.
-
-    >>> mx.distributed.init()
-    >>> isinstance(mx.distributed.nccl_built(), bool)
-    True
-    """
-    return torch.distributed.is_nccl_available()
-
-
-mpi_built = mpi_enabled = ddl_built = ccl_built = rocm_built = mpi_threads_supported
-gloo_enabled = gloo_built
-cuda_built = torch.cuda.is_available
-
-
-class DistributedOptimizer(opt.Optimizer):
-    """An optimizer that averages gradients over all workers before it updates.
-
-    Parameters
-    ----------
-    optimizer : Optimizer
-        It does the updates.
-    gradient_predivide_factor : float
-        Gradients are divided by it before they are summed, and the rest of the average after.
-    num_groups
-        Accepted for compatibility, without effect.
-
-    >>> mx.distributed.init()
-    >>> optimizer = mx.distributed.DistributedOptimizer(mx.optimizer.SGD(learning_rate=0.1))
-    >>> optimizer.learning_rate
-    0.1
-    """
-
-    def __init__(
-        self, optimizer: opt.Optimizer, gradient_predivide_factor: float = 1.0, num_groups: int = 0
-    ) -> None:
-        vars(self).update(_optimizer=optimizer, _average=1.0 / size())
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_optimizer"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._optimizer, name, value)  # all settings are the inner optimizer's
-
-    def create_state_multi_precision(self, index: Any, weight: NDArray) -> Any:
-        """Return the state of a parameter."""
-        return self._optimizer.create_state_multi_precision(index, weight)
-
-    def create_state(self, index: Any, weight: NDArray) -> Any:
-        """Return the state of a parameter."""
-        return self._optimizer.create_state(index, weight)
-
-    def _do_allreduce(self, index: Any, grad: Any) -> None:
-        indices, grads = (index, grad) if isinstance(index, list | tuple) else ([index], [grad])
-        names = [f"gradient.{i}" for i in indices]
-        _sum_in_place(names, grads, self._average)
-
-    def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Average gradients and update."""
-        self._do_allreduce(index, grad)
-        self._optimizer.update(index, weight, grad, state)
-
-    def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Average gradients and update."""
-        self._do_allreduce(index, grad)
-        self._optimizer.update_multi_precision(index, weight, grad, state)
-
-    def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate."""
-        self._optimizer.set_learning_rate(lr)
-
-    def set_lr_mult(self, args_lr_mult: Mapping[Any, float]) -> None:
-        """Set factors of the learning rate."""
-        self._optimizer.set_lr_mult(args_lr_mult)
-
-    def set_wd_mult(self, args_wd_mult: Mapping[Any, float]) -> None:
-        """Set factors of weight decay."""
-        self._optimizer.set_wd_mult(args_wd_mult)
+    if rank() == 0:
+        profiler.dump()

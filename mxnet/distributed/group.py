@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import datetime
 import os
 import socket
@@ -15,11 +16,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import env
+from .. import accelerator, env
 from ..error import MXNetError
 from ..ops.nn import over_workers
-from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_failure, describe_line
+from .channel import closing_listeners
+from .heartbeat import (
+    HeartbeatMonitor,
+    WorkerFailed,
+    describe_failure,
+    describe_line,
+    silence_limit,
+)
 from .rendezvous import Job, Members, join, read_job
+from .store import JobStore
 
 
 class Disagreement(MXNetError, ValueError):
@@ -52,9 +61,10 @@ class Group:
         self.rank, self.size, self.hosts = 0, 1, [""]
         self.monitor: Any = None  # a HeartbeatMonitor, unless the program was started alone
         self.store: Any = None
+        self._processes: Any = None  # torch's process group; None is that of all workers
         self._side: Any = None  # a second process group, for small facts between large collectives
         self.bytes_sent = 0  # payload that this rank has sent in reductions and gathers
-        self._unfinished = False  # a collective was given up: torch's threads may still wait in it
+        self.reducer: Any = None  # for sums that no store makes
         self.is_closed = False
         self.timeout = env.get("MXNET_KVSTORE_TIMEOUT")
         if job is not None:
@@ -64,20 +74,50 @@ class Group:
             self._side = dist.new_group(backend="gloo")
             self.hosts = self.gather_text(socket.gethostname(), "hosts")
         self.local_rank, self.local_size = self._local_rank_and_size()
+        self.ranks = list(range(self.size))  # of the members, among all workers
+
+    def split(self, ranks: Sequence[int]) -> Group:
+        """Return the group of some of the workers; all workers must make this call together.
+
+        Parameters
+        ----------
+        ranks
+            Of its members. On the others the new group has the rank -1 and cannot be used.
+        """
+        part = copy.copy(self)
+        part.ranks, part.reducer = sorted(ranks), None
+        own = self.ranks[self.rank]
+        part.rank, part.size = part.ranks.index(own) if own in ranks else -1, len(part.ranks)
+        part.hosts = [self.hosts[rank] for rank in part.ranks]
+        if self.size > 1:
+            with closing_listeners():
+                part._processes = dist.new_group(part.ranks)
+                part._side = dist.new_group(part.ranks, backend="gloo")
+        return part
 
     def _connect(self, job: Job) -> None:
         members: Members = join(job)
         self.rank, self.size, self.hosts = members.rank, job.size, members.hosts
         self.store = members.store
-        heartbeat = env.get("MXNET_KVSTORE_HEARTBEAT")
+        self._server = members.server  # lives as long as the group
         self.monitor = HeartbeatMonitor(
-            members.monitor_store, self.rank, self.size, heartbeat, serves=members.serves
+            members.store.clone(),
+            self.rank,
+            self.size,
+            silence_limit(),
+            serves=members.server is not None,
         )
+        with closing_listeners():
+            self._start_processes(members.store)
+        self.monitor.start()
+        atexit.register(self._abandon)
+
+    def _start_processes(self, store: JobStore) -> None:
+        """Connect torch's process groups of all workers."""
         if self.size > 1 and not dist.is_initialized():
-            both = torch.cuda.is_available() and dist.is_nccl_available()
             dist.init_process_group(
-                "cpu:gloo,cuda:nccl" if both else "gloo",
-                store=dist.PrefixStore("torch", members.store),
+                accelerator.distributed_backend(),
+                store=dist.PrefixStore("torch", store),
                 rank=self.rank,
                 world_size=self.size,
                 # Our own limit comes first, with an error that names the late rank.
@@ -86,8 +126,6 @@ class Group:
         if self.size > 1:
             self._side = dist.new_group(backend="gloo")
             over_workers.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
-        self.monitor.start()
-        atexit.register(self._abandon)
 
     def _local_rank_and_size(self) -> tuple[int, int]:
         """Return the number of this worker among those of its host, and how many they are."""
@@ -100,13 +138,13 @@ class Group:
 
     # -- collectives --------------------------------------------------------------------------
 
-    def start_sum(self, tensor: Tensor) -> Any:
+    def start_sum(self, tensor: Tensor, op: Any = dist.ReduceOp.SUM) -> Any:
         """Start to sum a tensor in place over all ranks; `finish` waits for it."""
         if self.size == 1:
             return None
         # A ring: every rank sends each part of the tensor twice, except one.
         self.bytes_sent += 2 * (self.size - 1) * tensor.numel() * tensor.element_size() // self.size
-        return dist.all_reduce(tensor, async_op=True)
+        return dist.all_reduce(tensor, op, group=self._processes, async_op=True)
 
     def sum(self, tensor: Tensor, what: str) -> Tensor:
         """Sum a tensor in place over all ranks, and return it."""
@@ -116,7 +154,8 @@ class Group:
     def broadcast(self, tensor: Tensor, root: int, what: str) -> Tensor:
         """Overwrite a tensor by the one of the root, and return it."""
         if self.size > 1:
-            self.finish(dist.broadcast(tensor, root, async_op=True), what)
+            work = dist.broadcast(tensor, group=self._processes, group_src=root, async_op=True)
+            self.finish(work, what)
         return tensor
 
     def gather(self, tensor: Tensor, what: str, on: Any = None) -> Tensor:
@@ -126,7 +165,9 @@ class Group:
         self.bytes_sent += (self.size - 1) * tensor.numel() * tensor.element_size()
         rows = tensor.new_empty((self.size, *tensor.shape))
         parts = list(rows.unbind(0))
-        self.finish(dist.all_gather(parts, tensor.contiguous(), group=on, async_op=True), what)
+        processes = self._processes if on is None else on
+        work = dist.all_gather(parts, tensor.contiguous(), group=processes, async_op=True)
+        self.finish(work, what)
         return rows
 
     def exchange_ragged(self, parts: Sequence[Tensor], what: str) -> list[Tensor]:
@@ -136,7 +177,8 @@ class Group:
         lengths = torch.tensor([len(part) for part in parts])
         expected = torch.empty_like(lengths)
         self.bytes_sent += (self.size - 1) * lengths.element_size()
-        self.finish(dist.all_to_all_single(expected, lengths, async_op=True), what)
+        work = dist.all_to_all_single(expected, lengths, group=self._processes, async_op=True)
+        self.finish(work, what)
         received = parts[0].new_empty(int(expected.sum()))
         sizes = expected.tolist()
         work = self.start_exchange(received, torch.cat(list(parts)), sizes, lengths.tolist())
@@ -151,8 +193,9 @@ class Group:
             received.copy_(sent)
             return None
         self.bytes_sent += (sent.numel() - sizes[self.rank]) * sent.element_size()
+        sizes, received_sizes = list(sizes), list(received_sizes)
         return dist.all_to_all_single(
-            received, sent, list(received_sizes), list(sizes), async_op=True
+            received, sent, received_sizes, sizes, group=self._processes, async_op=True
         )
 
     def gather_bytes(self, data: bytes, what: str) -> list[bytes]:
@@ -221,12 +264,12 @@ class Group:
             return None
         if monitor.failure is None:
             self._report_late_rank(monitor, what)
-        self._unfinished = monitor.has_failed = True
-        return WorkerFailed(describe_failure(monitor.failure or {}, self.rank, what, waited))
+        monitor.has_unfinished = monitor.has_failed = True
+        return WorkerFailed(describe_failure(monitor.failure or {}, monitor.rank, what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
         """Report the rank that has taken part in the fewest collectives."""
-        beats = {r: monitor.beat_of(r) for r in range(self.size) if r != self.rank}
+        beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
         monitor.report_failure(
@@ -247,11 +290,11 @@ class Group:
         waited = time.monotonic() - start
         if failure is None:
             failure = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
-        return WorkerFailed(describe_failure(failure, self.rank, what, waited))
+        return WorkerFailed(describe_failure(failure, monitor.rank, what, waited))
 
     def _abandon(self) -> None:
         """End at once if a collective was given up: torch would wait for it at the very end."""
-        if self._unfinished:
+        if self.monitor.has_unfinished:
             self.monitor.stop()
             sys.stdout.flush()
             sys.stderr.flush()

@@ -18,11 +18,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .. import env
 from ..error import MXNetError
+from .channel import escape
+from .store import JobStore
 
 GRACE_SECONDS = 5.0  # in which a rank may end by itself after a failure
 OWN_WORK = "its own work"  # what a rank does that is in no collective
 LINGER_SECONDS = 30.0  # for which the host of the rendezvous waits at the end
+NO_BEAT = {"n": None, "host": "unknown host", "pid": 0, "round": -1, "doing": "nothing", "for": 0.0}
 
 
 class WorkerFailed(MXNetError):
@@ -33,12 +37,18 @@ class WorkerFailed(MXNetError):
     """
 
 
+def silence_limit() -> float:
+    """Return the seconds of silence after which a process counts as lost."""
+    name = "MXNET_KVSTORE_HEARTBEAT"
+    return env.get(name) if name in os.environ else env.get("PS_HEARTBEAT_TIMEOUT") or env.get(name)
+
+
 class HeartbeatMonitor:
     """Sends the heartbeat of this rank, and monitors that of the next one.
 
     Parameters
     ----------
-    store : torch.distributed.Store
+    store : JobStore
         A connection that nothing else uses.
     rank, size : int
     heartbeat : float
@@ -47,12 +57,15 @@ class HeartbeatMonitor:
         Whether this process serves the rendezvous, and so must be the last to leave.
     """
 
-    def __init__(self, store: Any, rank: int, size: int, heartbeat: float, serves: bool) -> None:
+    def __init__(
+        self, store: JobStore, rank: int, size: int, heartbeat: float, serves: bool
+    ) -> None:
         self.store, self.rank, self.size, self.heartbeat = store, rank, size, heartbeat
         self.serves = serves
         self.interval = min(1.0, heartbeat / 4)
         self.failure: dict[str, Any] | None = None
         self.has_failed = False  # the main thread has raised, or is about to
+        self.has_unfinished = False  # a collective was given up: torch may still wait in it
         self.doing: tuple[int, str, float] = (0, "setup", time.monotonic())
         self.host = socket.gethostname()
         self._next = (rank + 1) % size
@@ -99,10 +112,10 @@ class HeartbeatMonitor:
         """Wait for the others to leave; after a failure, so that all can read the failure."""
         start = time.monotonic()
         while True:
-            has_failure = self.store.check(["failure"])
-            lost = json.loads(self.store.get("failure"))["rank"] if has_failure else None
+            failure = read_failure(self.store)
+            lost = None if failure is None else failure["rank"]
             others = [f"left/{r}" for r in range(self.size) if r != lost]
-            limit = 2 * GRACE_SECONDS if has_failure else LINGER_SECONDS
+            limit = LINGER_SECONDS if failure is None else 2 * GRACE_SECONDS
             if self.store.check(others) or time.monotonic() - start > limit:
                 return
             time.sleep(0.05)
@@ -120,10 +133,10 @@ class HeartbeatMonitor:
 
     def report_failure(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
         """Write the failure, unless there is one; return the one that counts."""
-        own = json.dumps({"rank": rank, "host": host, "pid": pid, "why": why})
-        counted = json.loads(self.store.compare_set("failure", "", own))
-        self.failure = counted
-        return counted
+        own = {"rank": rank, "host": host, "pid": pid, "why": why}
+        counted = self.store.compare_set("failure", "", json.dumps(own))
+        self.failure = parse_failure(counted) or own
+        return self.failure
 
     def suspect(self) -> None:
         """Tell all ranks that a connection broke: silence counts sooner from now on."""
@@ -132,9 +145,9 @@ class HeartbeatMonitor:
 
     def beat_of(self, rank: int) -> dict[str, Any]:
         """Return the last heartbeat of a rank."""
-        if not self.store.check([f"beat/{rank}"]):
-            return {"host": "unknown host", "pid": 0, "round": -1, "doing": "nothing", "for": 0.0}
-        return json.loads(self.store.get(f"beat/{rank}"))
+        key = f"beat/{rank}"
+        beat = parse_record(self.store.get(key)) if self.store.check([key]) else None
+        return {**NO_BEAT, **(beat or {})}
 
     def wait_for_failure(self, seconds: float) -> dict[str, Any] | None:
         """Return the failure, after waiting for one."""
@@ -152,7 +165,7 @@ class HeartbeatMonitor:
                 self._beat()
                 self._look()
                 lost = None
-            except RuntimeError:
+            except Exception:  # of the connection to the store: this thread must not die of any
                 now = time.monotonic()
                 lost = now if lost is None else lost
                 if now - lost > self.heartbeat and self.failure is None:
@@ -175,8 +188,7 @@ class HeartbeatMonitor:
             "at": _line_of(self._main),
         }
         self.store.set(f"beat/{self.rank}", json.dumps(beat))
-        if self.store.check(["failure"]):
-            self.failure = json.loads(self.store.get("failure"))
+        self.failure = self.failure or read_failure(self.store)
 
     def _look(self) -> None:
         """Read the next rank's heartbeat; silence for too long is a failure."""
@@ -220,6 +232,34 @@ class HeartbeatMonitor:
         sys.stderr.write(f"mxnet.distributed.WorkerFailed: {message}\n")
         sys.stderr.flush()
         os._exit(1)
+
+
+def parse_record(data: bytes) -> dict[str, Any] | None:
+    """Return a record of the key-value service, with its texts escaped; None if it is damaged.
+
+    >>> parse_record(b'{"host": "a"}'), parse_record(b"]")
+    ({'host': 'a'}, None)
+    """
+    try:
+        record = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    return {k: escape(v) if isinstance(v, str) else v for k, v in record.items()}
+
+
+def parse_failure(data: bytes) -> dict[str, Any] | None:
+    """Return who failed and why; None if the record is damaged."""
+    record = parse_record(data)
+    if record is None or not {"rank", "host", "pid", "why"} <= record.keys():
+        return None
+    return record
+
+
+def read_failure(store: Any) -> dict[str, Any] | None:
+    """Return the failure that ends the job, or None."""
+    return parse_failure(store.get("failure")) if store.check(["failure"]) else None
 
 
 def describe_line(beat: dict[str, Any]) -> str:

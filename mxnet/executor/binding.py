@@ -242,10 +242,10 @@ def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping)
 
 def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
     """Infer dtypes; a variable that nothing says anything about is float32."""
-    known = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
+    types = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
     graph = symbol._graph
     while True:
-        inferred = infer_types(graph, known)
+        inferred = infer_types(graph, types)
         unknown = [
             n.name
             for n, t in zip(
@@ -257,7 +257,7 @@ def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, li
         ]
         if not unknown:
             return inferred.arguments, inferred.auxiliary
-        known[unknown[0]] = torch.float32
+        types[unknown[0]] = torch.float32
 
 
 def requirements(

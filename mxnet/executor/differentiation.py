@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
+from ..accelerator import get_rng_state, set_rng_state
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph, topological
 from ..graph.node import Entry, Node
@@ -125,27 +126,18 @@ def draws_random_numbers(graph: Graph) -> bool:
     return any(n.op is not None and n.op.facts.random for n in graph.nodes)
 
 
-def random_state(device: torch.device) -> Tensor:
-    """Return where the random stream of a device stands."""
-    if device.type == "cpu":
-        return torch.get_rng_state()
-    return getattr(torch, device.type).get_rng_state(device)
-
-
 @contextmanager
 def random_stream(device: torch.device, state: Tensor | None) -> Iterator[None]:
     """Draw from where the stream stood, and continue afterward as if nothing had been drawn."""
     if state is None:
         yield
         return
-    module = torch if device.type == "cpu" else getattr(torch, device.type)
-    where = () if device.type == "cpu" else (device,)
-    before = random_state(device)
-    module.set_rng_state(state, *where)
+    before = get_rng_state(device)
+    set_rng_state(device, state)
     try:
         yield
     finally:
-        module.set_rng_state(before, *where)
+        set_rng_state(device, before)
 
 
 INLINE_LIMIT = 2  # MXNet records graphs with so few operators one by one, by default

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from .. import dtypes, env
+from ..accelerator import get_rng_state
 from ..context import Context, torch_device
 from ..error import MXNetError, did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
+from ..graph.passes.simplify import merge_equal_nodes
 from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
 from ..imperative.apply import stored_context
 from ..imperative.gradient import explain, run_engine
@@ -30,7 +32,6 @@ from .differentiation import (
     draws_random_numbers,
     head_gradients,
     list_out_grads,
-    random_state,
     random_stream,
 )
 from .monitoring import Watcher
@@ -146,7 +147,7 @@ class Executor:
         self._last_mode = training
         self._heads = None  # with the memory of the last forward
         if self._draws:
-            self._random_state = random_state(torch_device(self._ctx))
+            self._random_state = get_rng_state(torch_device(self._ctx))
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, self._monitor_all)
         program = self._program(training, tracked=False)
@@ -364,10 +365,8 @@ class Executor:
 
         Parameters
         ----------
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
+        arg_params, aux_params
+            Parameters and auxiliary states by name.
         allow_extra_params
             Whether parameters that the symbol does not have are ignored.
         """
@@ -457,8 +456,10 @@ class Executor:
         )
 
     def get_optimized_symbol(self) -> Symbol:
-        """Return the symbol that is run."""
-        return self._symbol
+        """Return the symbol with equal nodes merged, unless ``MXNET_ELIMINATE_COMMON_EXPR=0``."""
+        if not env.get("MXNET_ELIMINATE_COMMON_EXPR"):
+            return self._symbol
+        return type(self._symbol)(merge_equal_nodes(self._graph).heads)
 
 
 def context_of_node(node: Node, ctx: Context, group2ctx: Mapping[str, Context]) -> Context:

@@ -93,6 +93,8 @@ class Scheduler:
         self.kernels, self.wrap = kernels, wrap
         self.specializes, self.writes_in_place = SPECIALIZE in enabled, IN_PLACE in enabled
         self.nodes = [n for n in graph.nodes if n.op is not None]
+        if not enabled:  # as eager calls run, which also orders how gradients are summed
+            self.nodes.sort(key=lambda node: node.serial)
         self.first_slot: dict[Node, int] = {}
         self.slots = 1
         for node in (*variables, *self.nodes):

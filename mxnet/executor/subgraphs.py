@@ -269,8 +269,8 @@ def infer_by_graph(
 ) -> tuple[tuple, tuple]:
     """Solve the graph with what is known of its inputs."""
     (body,) = node.subgraphs
-    known = {v: value for v, value in zip(body.variables, ins, strict=True) if value is not None}
-    variables, heads = solve(body, known)
+    inputs = {v: value for v, value in zip(body.variables, ins, strict=True) if value is not None}
+    variables, heads = solve(body, inputs)
     return tuple(merge(new, old) for new, old in zip(variables, ins, strict=True)), tuple(heads)
 
 

@@ -64,7 +64,8 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
     if isinstance(error, UnwritableFile):
         return error
     kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
-    kind = next((k for k in kinds if issubclass(k, type(error))), UnwritableFile)
+    is_plain = type(error) is OSError  # which all of them inherit from: a full disk, for example
+    kind = next((k for k in kinds if not is_plain and issubclass(k, type(error))), UnwritableFile)
     reason = error.strerror or str(error)
     if kind is MissingFolder and not path.parent.is_dir():
         reason = f"there is no folder {str(path.parent)!r}. Create it first"

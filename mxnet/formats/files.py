@@ -92,13 +92,13 @@ class FileBytes:
         """Return bytes at an offset, perhaps fewer than were asked for."""
         return self._read(at, count)
 
-    def find(self, wanted: bytes, start: int = 0, stop: int | None = None) -> int:
+    def find(self, pattern: bytes, start: int = 0, stop: int | None = None) -> int:
         """Return the offset of the first occurrence, or -1."""
         stop = self._size if stop is None else min(stop, self._size)
-        overlap = len(wanted) - 1
-        while start + len(wanted) <= stop:
+        overlap = len(pattern) - 1
+        while start + len(pattern) <= stop:
             chunk = self.read(start, min(CHUNK, stop - start))
-            result = chunk.find(wanted)
+            result = chunk.find(pattern)
             if result >= 0:
                 return start + result
             start += max(1, len(chunk) - overlap)

@@ -50,16 +50,16 @@ def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list |
         return ParamsReader(io.BytesIO(data), memoryview(data).nbytes, name, pool).arrays()
 
 
-def read_info(place: str | os.PathLike[str]) -> dict[str, Any]:
+def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what `write` noted in a file besides the arrays; empty for files of MXNet."""
-    with existing_file(place).open("rb") as file:
+    with existing_file(path).open("rb") as file:
         trailer, _ = read_trailer(file, os.fstat(file.fileno()).st_size)
     info = (trailer or {}).get("info")
     return info if isinstance(info, dict) else {}
 
 
 def write(
-    place: str | os.PathLike[str],
+    path: str | os.PathLike[str],
     arrays: Arrays,
     *,
     np_shape: bool = False,
@@ -72,7 +72,7 @@ def write(
     in a form that no MXNet can load. ``info`` is JSON data that `read_info` returns.
     """
     sections = list(_sections(arrays, np_shape))  # every error comes before the file is touched
-    with replacing(local_path(place)) as file, ChecksumPool() as pool:
+    with replacing(local_path(path)) as file, ChecksumPool() as pool:
         results = []
         for section in sections:
             pieces = [p if isinstance(p, bytes) else _bytes_of(p) for p in section]
@@ -174,11 +174,10 @@ def _shape(shape: Sequence[int]) -> bytes:
 
 def _device_and_type(tensor: Tensor) -> bytes:
     if tensor.dtype not in BY_TORCH:
-        known = ", ".join(row.name for row in BY_TORCH.values())
+        names = ", ".join(row.name for row in BY_TORCH.values())
         kind = str(tensor.dtype).removeprefix("torch.")
-        raise DTypeError(f"Arrays of {kind} cannot be saved; MXNet's types are {known}.")
-    on_gpu = tensor.device.type == "cuda"
-    device = (GPU, tensor.device.index or 0) if on_gpu else (CPU, 0)
+        raise DTypeError(f"Arrays of {kind} cannot be saved; MXNet's types are {names}.")
+    device = (CPU, 0) if tensor.is_cpu else (GPU, tensor.device.index or 0)
     return struct.pack("<iii", *device, BY_TORCH[tensor.dtype].code)
 
 
@@ -266,19 +265,19 @@ class ParamsReader:
         return [self.text() for _ in range(count)]
 
     def check_sums(
-        self, found: list[int], of_names: int, trailer: dict, names: list[str] | None
+        self, sums: list[int], of_names: int, trailer: dict, names: list[str] | None
     ) -> None:
         """Raise if a checksum is not the one that was written, and name the array."""
         written = trailer.get("arrays")
-        if not isinstance(written, list) or len(written) != len(found):
-            self.fail(f"checksums of {len(found)} arrays", "another number of them")
+        if not isinstance(written, list) or len(written) != len(sums):
+            self.fail(f"checksums of {len(sums)} arrays", "another number of them")
         if of_names != trailer.get("names"):
             self.fail("names with the checksum that was written", "others: the file is damaged")
-        wrong = [i for i, pair in enumerate(zip(found, written, strict=True)) if pair[0] != pair[1]]
+        wrong = [i for i, pair in enumerate(zip(sums, written, strict=True)) if pair[0] != pair[1]]
         if wrong:
             shown = ", ".join(repr(names[i]) if names else f"number {i}" for i in wrong[:5])
             raise FormatError(
-                f"{self.name}: the file is damaged: {len(wrong)} of {len(found)} arrays do not "
+                f"{self.name}: the file is damaged: {len(wrong)} of {len(sums)} arrays do not "
                 f"have the checksum that was written: {shown}. Use another copy of the file."
             )
 
@@ -396,8 +395,8 @@ class ParamsReader:
         *device, code = self.numbers("<iii", "device and data type")
         self.device = tuple(device)
         if code not in BY_CODE:
-            known = ", ".join(f"{row.code} ({row.name})" for row in BY_CODE.values())
-            self.fail(f"a data type code: {known}", str(code), -4)
+            codes = ", ".join(f"{row.code} ({row.name})" for row in BY_CODE.values())
+            self.fail(f"a data type code: {codes}", str(code), -4)
         return BY_CODE[code]
 
     def data(self, shape: tuple[int, ...], row: DTypeRow) -> Tensor:
@@ -447,10 +446,10 @@ class ParamsReader:
         if count > left:
             self.fail(what, f"{left} bytes before the end of the file")
 
-    def filled(self, found: int, needed: int) -> None:
+    def filled(self, count: int, needed: int) -> None:
         """Note that bytes were read, if all of them arrived."""
-        if found != needed:
-            self.fail(f"{needed} bytes", f"{found}: the file became shorter while it was read")
+        if count != needed:
+            self.fail(f"{needed} bytes", f"{count}: the file became shorter while it was read")
         self.at += needed
 
     def fail(self, expected: str, found: str, back: int = 0) -> NoReturn:

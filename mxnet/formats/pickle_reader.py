@@ -168,12 +168,12 @@ class _Machine:
                 return result
         raise self.error("a mark on the stack", "none")
 
-    def container(self, made: Any) -> None:
+    def container(self, value: Any) -> None:
         """Push a new container, if the file is large enough for so many."""
         self.containers_left -= 1
         if self.containers_left < 0:
             self.fail("no more containers than a file of this size may hold", "more")
-        self.stack.append(made)
+        self.stack.append(value)
 
     def keys(self, values: list) -> list:
         for value in values:

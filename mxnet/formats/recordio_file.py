@@ -82,8 +82,8 @@ class RecordWriter:
     alone, so that a forked child never writes them again.
     """
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
-        self.path = local_path(place)
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        self.path = local_path(source)
         self.position = 0
         self._waiting = bytearray()
         self._process = os.getpid()
@@ -145,13 +145,13 @@ class RecordReader:
     that is cut short or rewritten meanwhile is an error at the next read.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | bytes, name: str = "<bytes>") -> None:
+    def __init__(self, source: str | os.PathLike[str] | bytes, name: str = "<bytes>") -> None:
         self.path: Path | None = None
         self.name = name
-        if isinstance(place, bytes | bytearray | memoryview):
-            self.data: bytes | FileBytes = bytes(place)
+        if isinstance(source, bytes | bytearray | memoryview):
+            self.data: bytes | FileBytes = bytes(source)
         else:
-            self.path = existing_file(place)
+            self.path = existing_file(source)
             self.name = str(self.path)
             self.data = FileBytes(self.path)
         self.size = len(self.data)
@@ -361,7 +361,7 @@ class Parsed(list):
 
 
 def read_index(
-    place: str | os.PathLike[str],
+    source: str | os.PathLike[str],
     key_type: Callable[[str], Any] = int,
     on_error: str = "raise",
 ) -> Parsed:
@@ -376,11 +376,11 @@ def read_index(
         return key, offset
 
     return _parse_line(
-        place, parse, f"a key ({_name(key_type)}), a tab and a byte offset", on_error
+        source, parse, f"a key ({_name(key_type)}), a tab and a byte offset", on_error
     )
 
 
-def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
+def read_list(source: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
     """Return each line of a `.lst` file as a `ListedImage`."""
 
     def parse(fields: list[str]) -> ListedImage:
@@ -389,14 +389,14 @@ def read_list(place: str | os.PathLike[str], on_error: str = "raise") -> Parsed:
         # Lists that MXNet wrote may have the index as a float.
         return ListedImage(int(float(fields[0])), tuple(map(float, fields[1:-1])), fields[-1])
 
-    return _parse_line(place, parse, "index, labels and path with tabs between them", on_error)
+    return _parse_line(source, parse, "index, labels and path with tabs between them", on_error)
 
 
 def _parse_line(
-    place: str | os.PathLike[str], parse: Callable, expected: str, on_error: str
+    source: str | os.PathLike[str], parse: Callable, expected: str, on_error: str
 ) -> Parsed:
     result = Parsed()
-    path = existing_file(place)
+    path = existing_file(source)
     for number, line in enumerate(_lines(path), 1):
         text = line.decode("utf-8", "surrogateescape").strip()
         if not text:

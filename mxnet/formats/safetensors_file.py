@@ -21,13 +21,13 @@ class MissingSafetensors(MXNetError, ImportError):
     """The `safetensors` library is not installed."""
 
 
-def is_safetensors(place: Any) -> bool:
+def is_safetensors(path: Any) -> bool:
     """Return whether a file name says that the format is safetensors.
 
     >>> is_safetensors("net.safetensors"), is_safetensors("net.params")
     (True, False)
     """
-    return isinstance(place, str | os.PathLike) and str(place).lower().endswith(SUFFIX)
+    return isinstance(path, str | os.PathLike) and str(path).lower().endswith(SUFFIX)
 
 
 def _library() -> ModuleType:
@@ -40,17 +40,17 @@ def _library() -> ModuleType:
         ) from error
 
 
-def write(place: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
+def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
     """Write named tensors; the file appears whole or not at all."""
     if not isinstance(tensors, Mapping):
-        raise MXNetError(f"{place}: a safetensors file holds named arrays, so give a dict of them.")
+        raise MXNetError(f"{path}: a safetensors file holds named arrays, so give a dict of them.")
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
-            raise MXNetError(f"{place}: {name!r} is sparse; safetensors files hold dense arrays.")
+            raise MXNetError(f"{path}: {name!r} is sparse; safetensors files hold dense arrays.")
     # The library refuses tensors that share memory, such as one parameter under two names.
     own = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     content = _library().save(own, metadata={"format": "pt"})
-    with replacing(local_path(place)) as file:
+    with replacing(local_path(path)) as file:
         file.write(content)
 
 

@@ -20,9 +20,9 @@ from . import params_file
 TREE = "tree"  # the name of the JSON among the tensors
 
 
-def write(place: Any, tree: Any) -> None:
+def write(path: Any, tree: Any) -> None:
     """Write a tree; the file appears whole or not at all."""
-    params_file.write(place, pack(tree))
+    params_file.write(path, pack(tree))
 
 
 def pack(tree: Any) -> dict[str, Tensor]:
@@ -33,15 +33,15 @@ def pack(tree: Any) -> dict[str, Tensor]:
     return tensors
 
 
-def read(place: Any) -> Any:
+def read(path: Any) -> Any:
     """Read a tree. Mappings come back as dicts; NumPy arrays and bytes as what they were."""
-    tensors = params_file.read(place)
+    tensors = params_file.read(path)
     if not isinstance(tensors, dict) or TREE not in tensors:
-        raise FormatError(f"{str(place)!r} holds arrays, but no description of a tree.")
+        raise FormatError(f"{str(path)!r} holds arrays, but no description of a tree.")
     try:
         return _build(json.loads(_to_bytes(tensors[TREE])), tensors)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(f"The tree in {str(place)!r} is damaged: {error!r}.") from error
+        raise FormatError(f"The tree in {str(path)!r} is damaged: {error!r}.") from error
 
 
 def _from_bytes(data: bytes) -> Tensor:

@@ -608,6 +608,28 @@ class Block:
         """
         raise NotImplementedError(f"{type(self).__name__} must define forward(self, *args)")
 
+    def as_torch(self) -> Any:
+        """Return this block as a live `torch.nn.Module`: the same memory, torch's gradients.
+
+        The module takes and returns tensors and works with what torch has for modules:
+        optimizers, `torch.compile`, DistributedDataParallel, state dicts. Its parameters are on the
+        memory of the block's, named by their place in the tree of blocks; moving means and the like
+        are buffers. ``train()`` and ``eval()`` are MXNet's modes. Gradients go to the `grad` of the
+        module's parameters by torch's rules, not to `Parameter.grad()`.
+
+        Hooks of child modules are not called: the block calls its child blocks.
+
+        >>> import torch
+        >>> net = mx.gluon.nn.Dense(3, in_units=2)
+        >>> net.initialize()
+        >>> module = net.as_torch()
+        >>> module(torch.ones(4, 2)).shape, list(module.state_dict())
+        (torch.Size([4, 3]), ['weight', 'bias'])
+        """
+        from .torch_module import GluonModule  # lazy import: it imports this module
+
+        return GluonModule(self)
+
     def summary(self, *inputs: NDArray) -> None:
         """Print a table of layers, their outputs and parameters, for these inputs.
 

@@ -19,6 +19,7 @@ from ..executor import CachedOp, Compiled
 from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
 from ..formats.files import local_path
+from ..imperative.state import state
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..ops.documentation import inherits_parameters
@@ -63,6 +64,8 @@ class HybridBlock(Block):
     >>> net(mx.nd.array([1, 2])).asnumpy()
     array([3., 6.], dtype=float32)
     """
+
+    _has_graph = True  # whether the block itself can be traced
 
     def __init__(self, prefix: str | None = None, params: Any = None, **unknown: Any) -> None:
         super().__init__(prefix=prefix, params=params, **unknown)
@@ -138,7 +141,13 @@ class HybridBlock(Block):
         """
         check_backend(backend)
         self._backend, self._backend_opts = backend, kwargs
-        self._active = active
+        self._active = active and self._is_traceable()
+        if active and self._has_graph and not self._active:
+            warnings.warn(
+                f"'{self.name}' holds a TorchBlock, which has no graph: it runs eagerly, and its "
+                "other children run as graphs.",
+                stacklevel=users_stacklevel(),
+            )
         bulk = {"forward_bulk_size": forward_bulk_size, "backward_bulk_size": backward_bulk_size}
         hints = {
             "static_alloc": static_alloc,
@@ -257,6 +266,11 @@ class HybridBlock(Block):
         feed = self._feed(args, arrays, arrays[0].context)
         assert self._cached_op is not None
         return self._cached_op.compiled(feed, training)
+
+    def _is_traceable(self) -> bool:
+        """Return whether the block and all its children can be traced into a graph."""
+        children = (c for c in self._children.values() if isinstance(c, HybridBlock))
+        return self._has_graph and all(child._is_traceable() for child in children)
 
     # -- tracing -------------------------------------------------------------------------------
 
@@ -476,7 +490,12 @@ class HybridBlock(Block):
                 "before passing inputs of another structure."
             )
         held = self._held
-        if held and held[0] == Generation.number and (held[1] is ctx or held[1] == ctx):
+        if (
+            held
+            and held[0] == Generation.number
+            and (held[1] is ctx or held[1] == ctx)
+            and state.substitutes is None
+        ):
             sources = held[2]
         else:
             sources = self._gather(ctx, args)
@@ -500,7 +519,7 @@ class HybridBlock(Block):
             for i, param in self._cached_op_args
             if i < 0
         )
-        if not any(own):
+        if state.substitutes is None and not any(own):
             self._held = (generation, ctx, arrays)
         return arrays
 
@@ -558,6 +577,11 @@ class HybridBlock(Block):
         remove_amp_cast
             Whether casts of mixed precision are left out.
         """
+        if not self._is_traceable():
+            raise MXNetError(
+                f"'{self.name}' cannot be exported: it holds a torch module, which has no symbol. "
+                "Convert the module first: mx.convert.from_torch(module, ...)."
+            )
         if not self._cached_graph:
             raise MXNetError(
                 "Please first call block.hybridize() and then run forward with this block at least "

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+from .. import distributed as hvd
 from .. import env
 from .. import kvstore as kvs
 from .. import optimizer as opt
 from ..context import Context
-from ..distributed import DistributedOptimizer, collectives
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..formats.files import existing_file, local_path
@@ -522,6 +522,10 @@ class DistributedTrainer(Trainer):
         ``{'type': 'fp16'}``, 'bf16' or '2bit': how gradients travel.
     gradient_predivide_factor, prefix, num_groups
         Accepted: sums do not overflow in float32, and names need not be unique.
+    compression : Compression
+        Horovod's form of `compression_params`.
+    process_set : ProcessSet
+        The workers that take part.
     """
 
     def __init__(
@@ -533,12 +537,22 @@ class DistributedTrainer(Trainer):
         gradient_predivide_factor: float = 1.0,
         prefix: str | None = None,
         num_groups: int = 0,
+        compression: Any = hvd.Compression.none,
+        process_set: hvd.ProcessSet = hvd.global_process_set,
     ) -> None:
-        if isinstance(optimizer, DistributedOptimizer):
+        if isinstance(optimizer, hvd.DistributedOptimizer):
             optimizer = optimizer._optimizer  # the average must be taken once
-        several = collectives.size() > 1
-        store = kvs.create("dist_sync") if several else None
-        super().__init__(
-            params, optimizer, optimizer_params, store, compression_params, update_on_kvstore=False
-        )
-        self._scale /= collectives.size()
+        self._process_set = process_set
+        is_partial = process_set is not hvd.global_process_set
+        size = process_set.size() if is_partial else hvd.size()
+        store = kvs.create("dist_sync") if hvd.size() > 1 and not is_partial else None
+        how = (compression_params or compression.params) if store is not None else None
+        super().__init__(params, optimizer, optimizer_params, store, how, update_on_kvstore=False)
+        self._scale /= size
+
+    def _allreduce_grads(self) -> None:
+        if self._process_set is hvd.global_process_set:
+            super()._allreduce_grads()
+            return
+        for _, param in self._trained():
+            hvd.allreduce_(param.list_grad()[0], op=hvd.Sum, process_set=self._process_set)

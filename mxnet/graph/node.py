@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ HIDDEN_KEYS = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "
 MAX_CACHED_SIGNATURES = 8192
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
 _signatures: dict[tuple, Signature] = {}
+_next_serial = count().__next__
 
 
 class Entry(NamedTuple):
@@ -47,7 +49,8 @@ class Node:
     """An operator applied to its inputs; without an operator, a variable.
 
     `attrs` are the operator's attributes as the user gave them, in MXNet's text form; `extra` are
-    the attributes of users and scopes (``__lr_mult__``). A variable has only the latter.
+    the attributes of users and scopes (``__lr_mult__``). A variable has only the latter. Nodes made
+    later have a larger `serial`.
     """
 
     __slots__ = (
@@ -57,6 +60,7 @@ class Node:
         "inputs",
         "name",
         "op",
+        "serial",
         "source",
         "subgraphs",
         "version",
@@ -81,6 +85,7 @@ class Node:
         self.source = source
         self.subgraphs = subgraphs
         self.version = 0
+        self.serial = _next_serial()
         self._signature: Signature | None = None
 
     def __repr__(self) -> str:

@@ -48,6 +48,16 @@ TRAINING_PASSES: tuple[Pass, ...] = (
     fuse_likelihood,
 )
 DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, fuse_recurrent, batch_projections)
+# For oneDNN's kernels, and for the caches of a processor. Packed layers look at their data before
+# they run, for which the host would have to wait for a device.
+CPU_PASSES: tuple[Pass, ...] = (
+    pack_convolutions,
+    fold_batch_norm,
+    fuse_pointwise,
+    fuse_quantized,
+    drop_finite_checks,
+    block_pointwise,
+)
 # Choices of the schedule that are switched as passes are: kernels bound to their attributes,
 # results written over inputs that nothing else reads.
 SPECIALIZE, IN_PLACE, RECOMPUTE = "specialize", "in_place", "recompute"
@@ -86,6 +96,8 @@ def select_passes(
     else:
         fitting = DIFFERENTIABLE_PASSES if mode.differentiable else INFERENCE_PASSES
     chosen = [p for p in fitting if p.__name__ in enabled]
+    if device.type != "cpu":
+        chosen = [p for p in chosen if p not in CPU_PASSES]
     if mode.training and RECOMPUTE in enabled and recompute_limit is not False:
         chosen.append(_recompute_pass(recompute_limit))
     return tuple(chosen)

@@ -14,12 +14,14 @@ from typing import Any
 from ..base import is_np_shape
 from ..error import FormatError, MXNetError, did_you_mean
 from ..ops import registry
+from ..ops.attributes import MAX_ARRAYS
 from ..ops.declare import Op
 from ..ops.shapes import UNKNOWN
 from ..ops.tensor.reduce import argmax, argmin
 from .graph import Graph, topological
 from .node import HIDDEN_KEYS, Entry, Node, input_init, is_extra, signature_of, stored_key
 from .passes.infer import variable_shape, variable_type
+from .unknown import stand_in
 
 VERSION = 10901
 MAX_TEXT = 1 << 28
@@ -119,15 +121,18 @@ def _object_text(items: dict[str, str], indent: str) -> str:
 def _quote(text: str) -> str:
     # MXNet's reader knows these five escapes and no \u: everything else stays as it is.
     if _SPECIAL.search(text):
-        text = _SPECIAL.sub(lambda found: _ESCAPES[found.group()], text)
+        text = _SPECIAL.sub(lambda match: _ESCAPES[match.group()], text)
     return f'"{text}"'
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
-def loads(text: str) -> list[Entry]:
-    """Return the heads of the graph that a symbol file describes."""
+def loads(text: str, *, keep_unknown: bool = False) -> list[Entry]:
+    """Return the heads of the graph that a symbol file describes.
+
+    With `keep_unknown`, operators that are not registered are nodes that cannot run.
+    """
     if len(text) > MAX_TEXT:
         raise FormatError(f"The symbol JSON has {len(text)} characters; {MAX_TEXT} is the limit.")
     try:
@@ -141,7 +146,7 @@ def loads(text: str) -> list[Entry]:
     attrs = data.get("attrs")
     # Without that mark 0 and () mean what is unknown, which NumPy's shapes write as -1 and None.
     is_classic = is_np_shape() and not (isinstance(attrs, dict) and "is_np_shape" in attrs)
-    return _Reader(version, is_classic).graph(data, 0)
+    return _Reader(version, is_classic, keep_unknown).graph(data, 0)
 
 
 def _refuse_constant(word: str) -> None:
@@ -176,8 +181,11 @@ def _check_type(value: Any, kind: type, where: str) -> Any:
 class _Reader:
     """Makes nodes from one file, counting them over all subgraphs."""
 
-    def __init__(self, version: int, converts_shapes: bool = False) -> None:
+    def __init__(
+        self, version: int, converts_shapes: bool = False, keeps_unknown: bool = False
+    ) -> None:
         self.version, self.converts_shapes = version, converts_shapes
+        self.keeps_unknown = keeps_unknown
         self.count = 0
 
     def graph(self, data: dict, depth: int) -> list[Entry]:
@@ -195,7 +203,11 @@ class _Reader:
             raise FormatError(f"The symbol JSON has more than {MAX_NODES} nodes.")
         nodes: list[Node] = []
         for row in rows:
-            nodes.append(self.node(row, nodes, depth))
+            if self.keeps_unknown and _names_unknown(row):
+                row = {**row, "outputs": _count_outputs(len(nodes), rows, data.get("heads"))}
+                nodes.append(self.unknown_node(row, nodes))
+            else:
+                nodes.append(self.node(row, nodes, depth))
         self.check_variables(_require(data, "arg_nodes", "the symbol JSON"), nodes)
         heads = _check_type(_require(data, "heads", "the symbol JSON"), list, "heads")
         return [self.entry(h, nodes, "heads") for h in heads]
@@ -229,6 +241,16 @@ class _Reader:
         if "__dtype__" in variable.extra:
             variable_type(variable)
         return variable
+
+    def unknown_node(self, row: dict, before: list[Node]) -> Node:
+        """Return a node of an operator that is not registered."""
+        name, rows = row.get("name"), row.get("inputs")
+        if type(name) is not str or type(rows) is not list:
+            raise _bad_row(row, len(before))
+        inputs = [self.entry(e, before, name) for e in rows]
+        node = Node(stand_in(row["op"], row["outputs"]), name, _attributes(row, name), inputs)
+        node._signature = signature_of(node.operator, node.attrs)
+        return node
 
     def operation(
         self, op_name: str, name: str, attributes: dict, inputs: list, row: dict, depth: int
@@ -277,6 +299,27 @@ class _Reader:
         if version > node.version and node.op is None:
             node.version = version
         return Entry(node, index, version)
+
+
+def _names_unknown(row: Any) -> bool:
+    name = row.get("op") if type(row) is dict else None
+    return type(name) is str and name != "null" and registry.find(name) is None
+
+
+def _count_outputs(number: int, rows: list, heads: Any) -> int:
+    """Return how many outputs of a node others refer to."""
+    lists = [row.get("inputs") for row in rows if type(row) is dict] + [heads]
+    return 1 + max(
+        (
+            entry[1]
+            for entries in lists
+            if type(entries) is list
+            for entry in entries
+            if type(entry) is list and len(entry) > 1 and entry[0] == number
+            if type(entry[1]) is int and 0 <= entry[1] < MAX_ARRAYS
+        ),
+        default=0,
+    )
 
 
 def _bad_row(row: Any, number: int) -> FormatError:

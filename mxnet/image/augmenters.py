@@ -68,6 +68,11 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
+def _near(src: NDArray, constant: Any) -> Any:
+    """Return a constant on the device of an image; images are made in main memory."""
+    return constant.as_in_context(src.context) if isinstance(constant, NDArray) else constant
+
+
 def _float(src: NDArray) -> NDArray:
     """Colors are computed in floating point; bytes would be cut."""
     return src if np.issubdtype(src.dtype, np.floating) else src.astype("float32")
@@ -282,7 +287,7 @@ class ContrastJitterAug(Augmenter):
         """Return the changed image."""
         alpha = 1.0 + chance.between(-self.contrast, self.contrast)
         src = _float(src)
-        gray = (src * self.coef).sum() * (3.0 * (1.0 - alpha) / src.size)
+        gray = (src * _near(src, self.coef)).sum() * (3.0 * (1.0 - alpha) / src.size)
         return src * alpha + gray
 
 
@@ -307,7 +312,7 @@ class SaturationJitterAug(Augmenter):
         """Return the changed image."""
         alpha = 1.0 + chance.between(-self.saturation, self.saturation)
         src = _float(src)
-        gray = (src * self.coef).sum(axis=2, keepdims=True)
+        gray = (src * _near(src, self.coef)).sum(axis=2, keepdims=True)
         return src * alpha + gray * (1.0 - alpha)
 
 
@@ -337,7 +342,7 @@ class HueJitterAug(Augmenter):
         u, w = math.cos(angle), math.sin(angle)
         turn = np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]])
         matrix = (self.ityiq @ turn @ self.tyiq).T
-        return nd.dot(_float(src), nd.array(matrix))
+        return nd.dot(_float(src), nd.array(matrix, ctx=src.context))
 
 
 class ColorJitterAug(RandomOrderAug):
@@ -394,7 +399,7 @@ class LightingAug(Augmenter):
         """Return the changed image."""
         alpha = chance.normal(self.alphastd, 3)
         shift = np.dot(pixels_of(self.eigvec) * alpha, pixels_of(self.eigval))
-        return _float(src) + nd.array(shift)
+        return _float(src) + nd.array(shift, ctx=src.context)
 
 
 class ColorNormalizeAug(Augmenter):
@@ -419,7 +424,7 @@ class ColorNormalizeAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
-        return color_normalize(_float(src), self.mean, self.std)
+        return color_normalize(_float(src), _near(src, self.mean), _near(src, self.std))
 
 
 class RandomGrayAug(Augmenter):
@@ -441,7 +446,7 @@ class RandomGrayAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
-        return nd.dot(_float(src), self.mat) if chance.fraction() < self.p else src
+        return nd.dot(_float(src), _near(src, self.mat)) if chance.fraction() < self.p else src
 
 
 class HorizontalFlipAug(Augmenter):

@@ -265,8 +265,8 @@ class DetRandomCropAug(DetAugmenter):
         with np.errstate(divide="ignore", invalid="ignore"):
             left = _areas(moved) * w * h / width / height / _areas(label)
         real = (moved[:, 3] > moved[:, 1]) & (moved[:, 4] > moved[:, 2])
-        kept = moved[real & (left > self.min_eject_coverage)]
-        return kept if len(kept) else None
+        boxes = moved[real & (left > self.min_eject_coverage)]
+        return boxes if len(boxes) else None
 
 
 class DetRandomPadAug(DetAugmenter):

@@ -246,8 +246,8 @@ def copyMakeBorder(
     if type not in range(5):
         raise MXNetError(f"Unknown border type {type}: it is 0 to 4.")
     pixels = pixels_of(src)
-    given = [values] if isinstance(values, int | float) else list(values)
-    filling = given or [value] * 3  # a fourth channel stays 0
+    numbers = [values] if isinstance(values, int | float) else list(values)
+    filling = numbers or [value] * 3  # a fourth channel stays 0
     filling = [float(v) for v in filling[:4]] + [0.0] * (4 - len(filling))
     output = opencv().copyMakeBorder(pixels, top, bot, left, right, type, value=filling)
     result = array_of(output[:, :, None] if output.ndim == 2 else output, src)

@@ -126,7 +126,7 @@ class ImageIter(DataIter):
         else:
             self.imgrec = recordio.MXRecordIO(path, "r")
 
-    def _read_lists(self, path: str | None, given: list | None, dtype: str) -> None:
+    def _read_lists(self, path: str | None, rows: list | None, dtype: str) -> None:
         self.imglist: dict[Any, tuple[NDArray, str]] | None = None
         keys: list = []
         if path:
@@ -134,9 +134,9 @@ class ImageIter(DataIter):
             lines = read_list(path)
             self.imglist = {x.index: (nd.array(x.labels, dtype=dtype), x.path) for x in lines}
             keys = [x.index for x in lines]
-        elif isinstance(given, list):
+        elif isinstance(rows, list):
             self.imglist = {}
-            for number, (*label, name) in enumerate(given, 1):
+            for number, (*label, name) in enumerate(rows, 1):
                 labels = label  # numbers beside the name, or one array or list of them
                 if len(label) == 1 and not isinstance(label[0], int | float | np.number):
                     labels = label[0]
@@ -237,10 +237,10 @@ class ImageIter(DataIter):
         assert self.imglist is not None
         return f"filename: {self.imglist[key][1]}"
 
-    def _samples(self, wanted: int) -> list[tuple[NDArray, Any]]:
+    def _samples(self, count: int) -> list[tuple[NDArray, Any]]:
         """Return up to so many samples, fewer at the end of the epoch."""
         results: list[tuple[NDArray, Any]] = []
-        while len(results) < wanted:
+        while len(results) < count:
             try:
                 results.append(self._sample())
             except StopIteration:
@@ -265,27 +265,27 @@ class ImageIter(DataIter):
             result = self._fill_batch(result)
         return self._batch(result, pad)
 
-    def _fill_batch(self, found: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
+    def _fill_batch(self, samples: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
         """Fill the last batch with images from the start, again and again if they are few.
 
         They come in the order of this epoch, as in MXNet: `reset` alone shuffles.
         """
-        while len(found) < self.batch_size:
+        while len(samples) < self.batch_size:
             self._to_start()
-            found = found + self._samples(self.batch_size - len(found))
+            samples = samples + self._samples(self.batch_size - len(samples))
         self._exhausted = True
-        return found
+        return samples
 
-    def _batch(self, found: list[tuple[NDArray, Any]], pad: int) -> DataBatch:
+    def _batch(self, samples: list[tuple[NDArray, Any]], pad: int) -> DataBatch:
         data = nd.zeros(self.provide_data[0][1])
-        for number, (image, _) in enumerate(found):
+        for number, (image, _) in enumerate(samples):
             if image.shape != self.data_shape:
                 raise ShapeError(
                     f"The augmenters made an image of {image.shape}, and data_shape is "
                     f"{self.data_shape}."
                 )
             data[number] = image.astype("float32")
-        return DataBatch([data], [self._labels([label for _, label in found])], pad=pad)
+        return DataBatch([data], [self._labels([label for _, label in samples])], pad=pad)
 
     def _labels(self, labels: list[Any]) -> NDArray:
         shape = self.provide_label[0][1]

@@ -9,11 +9,13 @@ to an integer as in MXNet.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
+from .. import accelerator
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import untouched_zeros
 from ..ops.declare import KERNEL_ERRORS, Op
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
     from ..ndarray.sparse.arrays import BaseSparseNDArray
 
 GRAD_REQS = ("write", "add", "null")
-# Called with (heads, head gradients, keep graph, create graph, inputs, allow unreachable inputs):
-# torch.autograd.backward checks much before it comes here, and that shows in small networks.
-run_engine = torch.autograd.Variable._execution_engine.run_backward
+_engine = torch.autograd.Variable._execution_engine.run_backward
 
 NOT_RECORDED = (
     "Cannot differentiate node because it is not in a computational graph. You need to set "
@@ -50,6 +50,30 @@ NOT_RECORDED = (
     "you want to differentiate the same graph twice, you need to pass retain_graph=True to "
     "backward."
 )
+
+
+def run_engine(heads: tuple[Tensor, ...], *options: Any, accumulate_grad: bool) -> Any:
+    """Run torch's engine, all of it in this thread.
+
+    The options are: head gradients, keep graph, create graph, inputs, allow unreachable inputs.
+    `torch.autograd.backward` checks much before it comes here, and that shows in small networks.
+    """
+    with _in_this_thread(heads):
+        return _engine(heads, *options, accumulate_grad=accumulate_grad)
+
+
+def _in_this_thread(heads: Sequence[Tensor]) -> AbstractContextManager:
+    """Return a scope in which torch's engine starts no threads for devices.
+
+    Recording, training mode, np_shape and names are facts of a thread, and gradients that users
+    wrote ask for them; what backward finds is collected in one as well.
+    """
+    if heads[0].is_cpu and not accelerator.is_used():
+        return _NO_SCOPE
+    return torch.autograd.grad_mode.set_multithreading_enabled(False)
+
+
+_NO_SCOPE = nullcontext()
 
 
 class GradientWatcher(Protocol):
@@ -83,11 +107,10 @@ class Gradient(Leaf):
             return
         if self.watcher is not None:
             self.watcher.receive(gradient)
-        received = state.received
-        if received is None:  # a thread of torch's own, for another device
+        if state.received is None:  # the program itself calls torch's backward
             write_gradients([(self, gradient)])
         else:
-            received.append((self, gradient))
+            state.received.append((self, gradient))
 
     def write(self, gradient: Tensor) -> None:
         """Write a sparse gradient; dense ones are written together."""
@@ -371,14 +394,15 @@ def differentiate(
         for t, g in zip(tensors, head_gradients, strict=True)
     )
     try:
-        gradients = torch.autograd.grad(
-            tensors,
-            leaves,
-            grads,
-            retain_graph=retain_graph,
-            create_graph=create_graph,
-            allow_unused=True,
-        )
+        with _in_this_thread(tensors):
+            gradients = torch.autograd.grad(
+                tensors,
+                leaves,
+                grads,
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
     except RuntimeError as error:
         raise explain(error) from error
     _check_reached(heads, variables, gradients)

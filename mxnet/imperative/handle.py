@@ -28,11 +28,12 @@ from .history import (
     Step,
     graph_tensor,
     is_constant,
+    is_constant_now,
     make_constant,
     reuse_across_sessions,
     step_node,
 )
-from .state import Session, state
+from .state import IntegerSession, Session, state
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -91,6 +92,33 @@ def wrap_foreign(cls: type[ArrayT], tensor: Tensor) -> ArrayT:
     """Return a new array on memory that others may write into when they like."""
     expose(tensor)
     return wrap_plain(cls, tensor.detach())
+
+
+def shared_tensor(array: Any, grad: bool | None = None) -> Tensor:
+    """Return a tensor on the array's memory for torch code, in the array's graph if it is in one.
+
+    `grad` says whether to keep the graph; None keeps it while recording.
+    """
+    data = exported(array)
+    member = array._member
+    if not (state.recording if grad is None else grad) or member is None:
+        return data
+    if member.tensor is None or type(member.session) is IntegerSession:
+        return data  # torch has no gradients of integers
+    return data if is_constant_now(array, state.session) else member.tensor
+
+
+def wrap_shared(cls: type[ArrayT], tensor: Tensor, grad: bool | None = None) -> ArrayT:
+    """Return a new array on a tensor's memory, in the tensor's graph if it is in one.
+
+    `grad` says whether to keep the graph; None keeps it while recording.
+    """
+    if tensor.requires_grad and (state.recording if grad is None else grad):
+        with torch.enable_grad():
+            tensor = tensor.contiguous()
+        expose(tensor)
+        return wrap(cls, tensor)
+    return wrap_foreign(cls, tensor.detach().contiguous())
 
 
 def current(array: Any) -> Tensor:

@@ -40,6 +40,8 @@ class AutogradState(threading.local):
     backward_training = True
     # What the backward that runs now has found: pairs of a gradient record and torch's gradient.
     received: list[tuple[Any, Any]] | None = None
+    # What represents parameters now, in place of their own arrays; see `gluon.torch_module`.
+    substitutes: dict[Any, Any] | None = None
     # The custom operator whose Python code runs now; profiles show what it calls under its name.
     custom_operator: str | None = None
 

@@ -159,8 +159,9 @@ class NDArrayIter(DataIter):
 
     def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
         """Return samples followed by `count` from the beginning."""
-        axis = self._axis(x)
-        return _wrap_like(x, torch.cat((before, _first(plain(x), axis, count)), axis))
+        axis, first = self._axis(x), plain(x)
+        before = before.to(first.device)  # those of a checkpoint are in main memory
+        return _wrap_like(x, torch.cat((before, _first(first, axis, count)), axis))
 
     def _forget(self) -> None:
         self.cursor = -self.batch_size
@@ -210,8 +211,8 @@ class NDArrayIter(DataIter):
             raise NoBatch("There is no current batch: call next(), or reset() at the end.")
         end = self.cursor + self.batch_size
         if self.cursor < 0:
-            kept = zip(arrays, before or (), strict=True)
-            return [self._join_first(x, old, end) for (_, x), old in kept]
+            pairs = zip(arrays, before or (), strict=True)
+            return [self._join_first(x, old, end) for (_, x), old in pairs]
         if end > self.num_data and self.last_batch_handle == "pad":
             return [self._join_first(x, self._rest(x), end - self.num_data) for _, x in arrays]
         end = min(end, self.num_data)

@@ -63,9 +63,9 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
         return [DataDesc(name, shape, by_name[name]) for name, shape in shapes]
 
 
-def described(given: DataDesc | Sequence) -> DataDesc:
+def described(description: DataDesc | Sequence) -> DataDesc:
     """Return a description as such; it may be given as a tuple: name, shape, dtype, layout."""
-    return given if isinstance(given, DataDesc) else DataDesc(*given)
+    return description if isinstance(description, DataDesc) else DataDesc(*description)
 
 
 class DataBatch:

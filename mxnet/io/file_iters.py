@@ -312,8 +312,8 @@ def file_iter(make: Callable[..., Source]) -> Callable[..., MXDataIter]:
                     f"Required parameter {option.name} of {option.type.label} is not presented, "
                     f"in {title}"
                 )
-        given = {k: options[k].parse(v, title) for k, v in kwargs.items() if k in options}
-        return MXDataIter(make(**given), **names)
+        arguments = {k: options[k].parse(v, title) for k, v in kwargs.items() if k in options}
+        return MXDataIter(make(**arguments), **names)
 
     return create
 

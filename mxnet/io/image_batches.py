@@ -133,9 +133,9 @@ class DetectionFill:
         self.labels = labels
         self.label_width = label_width
 
-    def width(self, place: int) -> int:
+    def width(self, position: int) -> int:
         """Return the number of values in the label of a record."""
-        record, where = self.files.read(place)
+        record, where = self.files.read(position)
         return self._values(unpack(record)[0], where).size
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
@@ -202,8 +202,8 @@ CHUNKS_PER_THREAD = 4  # a batch is cut into so many pieces of work for each thr
 class RecordFiles:
     """One record file, or all files of a folder, as one long row of records."""
 
-    def __init__(self, place: str, index: str = "") -> None:
-        path = local_path(place)
+    def __init__(self, source: str, index: str = "") -> None:
+        path = local_path(source)
         paths = sorted(p for p in path.iterdir() if p.suffix == ".rec") if path.is_dir() else [path]
         if not paths:
             raise MissingFile(f"Cannot find any .rec file in {str(path)!r}.")
@@ -217,10 +217,13 @@ class RecordFiles:
         if index:
             self.index = array("q", sorted({offset for _, offset in read_index(index)}))
 
-    def read(self, place: int) -> tuple[bytes, str]:
+    def read(self, position: int) -> tuple[bytes, str]:
         """Return the record at a place, and words for where that is."""
-        number = bisect_right(self.begins, place) - 1
-        reader, at = self.readers[min(number, len(self.readers) - 1)], place - self.begins[number]
+        number = bisect_right(self.begins, position) - 1
+        reader, at = (
+            self.readers[min(number, len(self.readers) - 1)],
+            position - self.begins[number],
+        )
         record, _ = reader.read(at)
         where = f"the record at byte {at} of {reader.name}"
         if record is None:

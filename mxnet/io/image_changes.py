@@ -414,9 +414,9 @@ class DetectionChanges(NamedTuple):
                 crop = self._proposal(sampler, width / height, chance)
                 if not self._acceptable(crop, boxes, sampler):
                     continue
-                kept = self._kept(crop, boxes)
-                if len(kept):
-                    return _cut_rectangle(pixels, crop), kept
+                remaining = self._kept(crop, boxes)
+                if len(remaining):
+                    return _cut_rectangle(pixels, crop), remaining
         return pixels, boxes
 
     def _of(self, values: tuple, sampler: int) -> Any:
@@ -475,10 +475,10 @@ class DetectionChanges(NamedTuple):
         else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 stays = _common(crop, boxes) / _sizes(boxes) >= self.emit_overlap_thresh
-        kept = boxes[stays].copy()
-        kept[:, (1, 3)] = np.clip((kept[:, (1, 3)] - left) / (right - left), 0, 1)
-        kept[:, (2, 4)] = np.clip((kept[:, (2, 4)] - top) / (bottom - top), 0, 1)
-        return kept
+        remaining = boxes[stays].copy()
+        remaining[:, (1, 3)] = np.clip((remaining[:, (1, 3)] - left) / (right - left), 0, 1)
+        remaining[:, (2, 4)] = np.clip((remaining[:, (2, 4)] - top) / (bottom - top), 0, 1)
+        return remaining
 
     # -- the size of the batch -------------------------------------------------------------------
 

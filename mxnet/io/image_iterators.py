@@ -179,12 +179,12 @@ def _image_record(
     >>> batch.data[0].shape, batch.label[0].asnumpy()
     ((1, 3, 8, 8), array([1.], dtype=float32))
     """
-    given = locals()
+    options = locals()
     _check("ImageRecordIter", data_shape, batch_size, path_imgrec, aug_seq, "aug_default")
-    changes = Changes(**{name: given[name] for name in Changes._fields})
+    changes = Changes(**{name: options[name] for name in Changes._fields})
     pixel_type = _pixel_type("ImageRecordIter", dtype)
     files = RecordFiles(path_imgrec, path_imgidx)
-    means, deviations = _colors(given, data_shape[0])
+    means, deviations = _colors(options, data_shape[0])
     labels = _labels(path_imglist)
 
     def batches(normalization: Normalization, **other: Any) -> ImageBatches:
@@ -407,13 +407,13 @@ def _image_detection_record(
     >>> next(found).label[0].shape
     (1, 11)
     """
-    given = locals()
+    options = locals()
     title = "ImageDetRecordIter"
     _check(title, data_shape, batch_size, path_imgrec, aug_seq, "det_aug_default")
     _pixel_type(title, dtype, torch.float32)
-    changes = DetectionChanges(**{name: given[name] for name in DetectionChanges._fields})
+    changes = DetectionChanges(**{name: options[name] for name in DetectionChanges._fields})
     files = RecordFiles(path_imgrec)
-    means, deviations = _colors(given, data_shape[0])
+    means, deviations = _colors(options, data_shape[0])
     if mean_img:
         means = _read_mean(local_path(mean_img), data_shape)
     normalization = Normalization(means, (scale / deviations).astype(np.float32))
@@ -440,7 +440,7 @@ def _image_detection_record(
 
 
 def _check(
-    title: str, data_shape: Shape, batch_size: int, path: str, aug_seq: str, known: str
+    title: str, data_shape: Shape, batch_size: int, path: str, aug_seq: str, expected: str
 ) -> None:
     if len(data_shape) != 3 or min(data_shape) < 1 or data_shape[0] not in CHANNELS_TO_FLAG:
         raise MXNetError(
@@ -451,8 +451,8 @@ def _check(
         raise MXNetError(f"{title}: batch_size must be at least 1, got {batch_size}.")
     if not path:
         raise MXNetError(f"{title}: must specify image_rec: path_imgrec is missing.")
-    if aug_seq != known:
-        raise MXNetError(f"{title}: aug_seq {aug_seq!r} is not known, only {known!r}.")
+    if aug_seq != expected:
+        raise MXNetError(f"{title}: aug_seq {aug_seq!r} is not known, only {expected!r}.")
 
 
 def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) -> Any:
@@ -463,10 +463,10 @@ def _pixel_type(title: str, dtype: torch.dtype | None, *allowed: torch.dtype) ->
     return PIXEL_TYPES[dtype]
 
 
-def _colors(given: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
+def _colors(options: dict[str, Any], channels: int) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and deviation of each channel; a deviation of 0 was not given."""
-    means = [given[f"mean_{c}"] for c in "rgba"[:channels]]
-    deviations = [given[f"std_{c}"] or 1.0 for c in "rgba"[:channels]]
+    means = [options[f"mean_{c}"] for c in "rgba"[:channels]]
+    deviations = [options[f"std_{c}"] or 1.0 for c in "rgba"[:channels]]
     return np.array(means, np.float32), np.array(deviations, np.float32)
 
 
@@ -476,8 +476,8 @@ def _labels(path: str) -> dict[int, np.ndarray] | None:
     return {line.index: np.array(line.labels, np.float32) for line in read_list(path)}
 
 
-def _seed(given: int | None) -> int:
-    return int(host_rng().integers(2**32)) if given is None else given % 2**64
+def _seed(seed: int | None) -> int:
+    return int(host_rng().integers(2**32)) if seed is None else seed % 2**64
 
 
 def _mean_image(place: str, shape: Shape, batches: Callable[[], ImageBatches]) -> np.ndarray:

@@ -1,154 +1,192 @@
 """What a server of `dist_async` holds, and the calls that workers make on it.
 
-Every function here without an underscore runs on the server, in a thread of torch's remote
-procedure calls; one lock puts the calls in order.
+`AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker
+has a connection of its own, on which calls are answered in order; one lock puts the calls of all
+workers in order. Arrays travel as records of ``.params`` files, optimizers and their states as
+``.states`` files, the rest as JSON.
 """
 
 from __future__ import annotations
 
-import contextlib
-import pickle
+import copy
 import threading
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from .. import env
+from .. import optimizer as opt
+from ..context import cpu
+from ..distributed.channel import Channel, ChannelError, Listener
+from ..error import MXNetError
+from ..formats import params_file
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
-from ..ndarray.sparse import RowSparseNDArray
-from ..ndarray.sparse.arrays import make
+from ..ndarray.sparse import from_stored
+from ..optimizer.states_file import dump_states, read_states
 from .base import Key
 from .kvstore import KVStore
 
-_lock = threading.Lock()
-_held = KVStore("local")
-_connected = False
-LOST = ("eof", "connection", "broken pipe", "timed out", "pipe closed", "unreachable")
+Data = Sequence[bytes | memoryview]
 
 
-@dataclass(frozen=True)
-class Payload:
-    """An array on its way: a dense tensor, or the rows of a row_sparse array."""
-
-    values: Tensor
-    rows: Tensor | None = None
-    shape: tuple[int, ...] = ()
-
-    @staticmethod
-    def of(array: Any) -> Payload:
-        """Pack a copy of an array."""
-        if array.stype == "default":
-            return Payload(plain(array).detach().cpu().clone())
-        return Payload(array._values.cpu().clone(), array._indices.cpu().clone(), array.shape)
-
-    def array(self) -> NDArray:
-        """Return the array."""
-        if self.rows is None:
-            return wrap_plain(NDArray, self.values)
-        return make(RowSparseNDArray, self.shape, self.values, self.rows)
+def pack_array(array: NDArray) -> bytes:
+    """Return a dense or row_sparse array as bytes."""
+    if array.stype == "default":
+        return params_file.dump_record(plain(array).detach().cpu())
+    return array.as_in_context(cpu()).__getstate__()["handle"]
 
 
-def init(key: Key, payload: Payload) -> None:
-    """Store the first value of a key."""
-    with _lock:
-        _held._stored[key] = payload.array()
+def unpack_array(record: bytes | memoryview) -> NDArray:
+    """Return the array that `pack_array` packed."""
+    stored, _ = params_file.load_record(record, "a message of the job")
+    return wrap_plain(NDArray, stored) if isinstance(stored, Tensor) else from_stored(stored)
 
 
-def push(content: Mapping[Key, Sequence[Payload]]) -> None:
-    """Apply gradients by the optimizer."""
-    with _lock:
-        for key, payloads in content.items():
-            for payload in payloads:
-                _held._apply({key: payload.array()})
+def pack_optimizer(optimizer: opt.Optimizer) -> bytes:
+    """Return an optimizer as bytes: the name of its class, and its settings."""
+    if not _is_ours(optimizer) or not _is_ours(optimizer.lr_scheduler):
+        kind = type(optimizer if not _is_ours(optimizer) else optimizer.lr_scheduler)
+        raise MXNetError(
+            f"{kind.__module__}.{kind.__qualname__} is a class of your own. Servers of an "
+            "asynchronous store run no code that comes over the network, so they know only "
+            "MXNet's optimizers and schedulers: use one of these, or 'dist_sync', where every "
+            "worker updates by its own optimizer."
+        )
+    copied = copy.copy(optimizer)
+    for which in ("lr_mult", "wd_mult"):  # those of Gluon's parameters, which stay here
+        own = {key: getattr(param, which) for key, param in optimizer.param_dict.items()}
+        setattr(copied, which, {**getattr(optimizer, which), **own})
+    return dump_states(({}, copied))
 
 
-def pull(keys: Sequence[Key]) -> list[Payload]:
-    """Return stored arrays."""
-    with _lock:
-        return [Payload.of(_held._stored[key]) for key in keys]
+def _is_ours(value: Any) -> bool:
+    return value is None or type(value).__module__.startswith("mxnet.")
 
 
-def pull_rows(key: Key, rows: Tensor) -> Payload:
-    """Return some rows of a row_sparse array."""
-    with _lock:
-        stored: Any = _held._stored[key]
-        return Payload.of(stored.retain(wrap_plain(NDArray, rows)))
+class AsyncServer:
+    """Holds arrays, and applies what workers push.
 
+    Parameters
+    ----------
+    host : str
+        The address to listen at.
+    workers : int
+        Number of workers of the job.
+    """
 
-def set_optimizer(pickled: bytes) -> None:
-    """Take over an optimizer; the workers of a job trust each other."""
-    with _lock:
-        _held.set_optimizer(pickle.loads(pickled))
+    def __init__(self, host: str, workers: int) -> None:
+        self._store = KVStore("local")
+        self._changed = threading.Condition()  # its lock puts all calls in order
+        self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
+        self._pushes: dict[Key, dict[int, int]] = {}  # of each key, by worker
+        self._present = set(range(workers))
+        self._listener = Listener(host, 0, self._serve)
+        self.address = (host, self._listener.port)
 
+    @property
+    def strangers(self) -> int:
+        """How many connections did not prove the secret."""
+        return self._listener.strangers
 
-def change_settings(settings: tuple) -> None:
-    """Follow rank 0's learning rate, weight decay and gradient scale."""
-    rate, decay, scale = settings
-    with _lock:
-        optimizer = _held._states_of("change").optimizer
+    def close(self) -> None:
+        """Accept no more connections."""
+        self._listener.close()
+
+    def _serve(self, channel: Channel) -> None:
+        worker = int(channel.receive()[0]["worker"])
+        try:
+            while True:
+                request, data = channel.receive()
+                call = CALLS[request.pop("call")]
+                try:
+                    with self._changed:
+                        answer = call(self, data, worker=worker, **request)
+                except Exception as error:  # of the call: the worker raises it
+                    channel.send({"error": str(error)})
+                else:
+                    channel.send({}, answer)
+        except ChannelError:  # the worker has ended
+            pass
+        finally:
+            with self._changed:
+                self._present.discard(worker)
+                self._changed.notify_all()
+
+    # -- calls: they take byte strings and return some ---------------------------------------
+
+    def _init(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        for key, record in zip(keys, data, strict=True):
+            self._store._stored[key] = unpack_array(record)
+        return []
+
+    def _push(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        for key, record in zip(keys, data, strict=True):
+            self._store._apply({key: unpack_array(record)})
+            counts = self._pushes.setdefault(key, {})
+            counts[worker] = counts.get(worker, 0) + 1
+        self._changed.notify_all()
+        if self._max_ahead >= 0:
+            self._await_slowest(keys, worker)
+        return []
+
+    def _await_slowest(self, keys: Sequence[Key], worker: int) -> None:
+        """Hold the answer back while this worker is too far ahead of another that still runs."""
+
+        def is_close() -> bool:
+            others = self._present - {worker}
+            return all(
+                self._pushes[key][worker] - self._pushes[key].get(other, 0) <= self._max_ahead
+                for key in keys
+                for other in others
+            )
+
+        limit = env.get("MXNET_KVSTORE_TIMEOUT")
+        if not self._changed.wait_for(is_close, limit):
+            raise MXNetError(
+                f"worker {worker} has been more than {self._max_ahead} pushes ahead of another "
+                f"for {limit:g} s (MXNET_KVSTORE_MAX_STALENESS, MXNET_KVSTORE_TIMEOUT)"
+            )
+
+    def _pull(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        return [pack_array(self._store._stored[key]) for key in keys]
+
+    def _pull_rows(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        """Return the rows of one row_sparse array that are asked for."""
+        stored: Any = self._store._stored[keys[0]]
+        return [pack_array(stored.retain(unpack_array(data[0])))]
+
+    def _set_optimizer(self, data: Data, worker: int) -> Data:
+        read: Any = read_states(bytes(data[0]))
+        self._store.set_optimizer(read[1])
+        return []
+
+    def _change_settings(self, data: Data, settings: Sequence[Any], worker: int) -> Data:
+        """Follow rank 0's learning rate, weight decay and gradient scale."""
+        rate, decay, scale = settings
+        optimizer = self._store._states_of("change").optimizer
         optimizer.wd, optimizer.rescale_grad = decay, scale
         if rate is not None:
             optimizer.lr = rate
+        return []
+
+    def _states(self, data: Data, worker: int) -> Data:
+        return [self._store._states_of("save").get_states()]
+
+    def _load_states(self, data: Data, worker: int) -> Data:
+        """Set the states of all keys; those of other servers' keys do no harm."""
+        self._store._states_of("load").set_states(bytes(data[0]))
+        return []
 
 
-def states() -> bytes:
-    """Return the states of the optimizer."""
-    with _lock:
-        return _held._states_of("save").get_states()
-
-
-def load_states(data: bytes) -> None:
-    """Take over states; those of other servers' keys do no harm."""
-    with _lock:
-        _held._states_of("load").set_states(data)
-
-
-# -- joining -----------------------------------------------------------------------------------
-
-
-def connect(store: Any, name: str, number: int, workers: int, servers: int) -> None:
-    """Join the processes that call each other: workers first, then servers."""
-    global _connected
-    if _connected:
-        return
-    from torch.distributed import rpc
-
-    store.set("rpc", "wanted")  # servers join when a store needs them
-
-    def meet(url: str, **_: Any) -> Any:
-        yield torch.distributed.PrefixStore("rpc", store), number, workers + servers
-
-    with contextlib.suppress(RuntimeError):  # known already
-        torch.distributed.register_rendezvous_handler("mxnet", meet)
-    options = rpc.TensorPipeRpcBackendOptions(
-        num_worker_threads=4,
-        rpc_timeout=env.get("MXNET_KVSTORE_TIMEOUT"),
-        init_method="mxnet://job",
-    )
-    with warnings.catch_warnings():  # torch's own call of a deprecated class
-        warnings.simplefilter("ignore", UserWarning)
-        size = workers + servers
-        rpc.init_rpc(name, rank=number, world_size=size, rpc_backend_options=options)
-    _connected = True
-
-
-def disconnect() -> None:
-    """Leave, after all calls of this job are done."""
-    global _connected
-    if _connected:
-        from torch.distributed import rpc
-
-        _connected = False
-        with contextlib.suppress(RuntimeError):  # a peer is gone: so are we
-            rpc.shutdown(graceful=True, timeout=10)
-
-
-def is_connection_error(error: RuntimeError) -> bool:
-    """Return whether a call failed on its way, rather than in the server."""
-    text = str(error).lower()
-    return "on node" not in text and any(word in text for word in LOST)
+CALLS: dict[str, Callable[..., Data]] = {
+    "init": AsyncServer._init,
+    "push": AsyncServer._push,
+    "pull": AsyncServer._pull,
+    "pull_rows": AsyncServer._pull_rows,
+    "set_optimizer": AsyncServer._set_optimizer,
+    "change_settings": AsyncServer._change_settings,
+    "states": AsyncServer._states,
+    "load_states": AsyncServer._load_states,
+}

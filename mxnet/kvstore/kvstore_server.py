@@ -1,7 +1,8 @@
 """The roles of a job that are not workers: servers and the scheduler.
 
-MXNet's launchers start the same program in every role. A process whose ``DMLC_ROLE`` is server or
-scheduler serves from inside ``import mxnet``, and exits with 0 when the workers are done.
+MXNet's launchers start the same program in every role. `mxnet.role` turns a process whose
+``DMLC_ROLE`` is server or scheduler into ``python -m mxnet.kvstore``, which calls `run_role` and
+exits with 0 when the workers are done.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
+
+import torch.distributed as dist
 
 from .. import env
+from ..distributed.heartbeat import WorkerFailed, read_failure, silence_limit
+from ..distributed.rendezvous import Job, open_store, read_job, serve_store
+from ..distributed.store import JobStore
 from ..error import MXNetError
+from .async_client import publish
+from .async_server import AsyncServer
 from .base import KVStoreBase
 
 __all__ = ["KVStoreServer"]
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.1
 
 
 class KVStoreServer:
@@ -43,63 +52,66 @@ class KVStoreServer:
         )
 
 
-def serve_role() -> None:
-    """Serve until the workers are done and exit, if this process is a server or scheduler."""
-    if os.environ.get("DMLC_ROLE", "worker").lower() not in ("server", "scheduler"):
-        return
-    from ..distributed.rendezvous import read_job
-
+def run_role() -> int:
+    """Serve until the workers are done; return the exit status of the process."""
     job = read_job()
-    if job is not None and job.role != "worker":
-        sys.exit(_run_scheduler(job) if job.role == "scheduler" else _run_server(job))
+    if job is None or job.role == "worker":
+        raise MXNetError(
+            "python -m mxnet.kvstore serves a job: DMLC_ROLE must be server or scheduler, and "
+            "DMLC_PS_ROOT_URI, DMLC_PS_ROOT_PORT and DMLC_NUM_WORKER must be set."
+        )
+    try:
+        return _run_scheduler(job) if job.role == "scheduler" else _run_server(job)
+    except (WorkerFailed, dist.DistNetworkError) as error:
+        sys.stderr.write(f"mxnet {job.role}: {error}\n")
+        return 1
 
 
-def _run_scheduler(job: Any) -> int:
+def _run_scheduler(job: Job) -> int:
     """Serve the rendezvous."""
-    from ..distributed.rendezvous import open_store
-
-    store = open_store(job, True, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
+    server = serve_store(job)
+    store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     status = await_workers(store, job.size)
     end = time.monotonic() + 10
     while time.monotonic() < end and store.add("served", 0) < job.servers:
         time.sleep(POLL_SECONDS)
+    server.close()
     return status
 
 
-def _run_server(job: Any) -> int:
+def _run_server(job: Job) -> int:
     """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
-    from ..distributed.rendezvous import choose_interface, open_store
-    from . import async_server
-
-    choose_interface()
-    store = open_store(job, False, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
+    store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     number = store.add("server arrivals", 1) - 1
-    joined = False
+    server: AsyncServer | None = None
 
-    def join_when_wanted() -> None:
-        nonlocal joined
-        if not joined and store.check(["rpc"]):
-            async_server.connect(store, f"server{number}", job.size + number, job.size, job.servers)
-            joined = True
+    def start_on_request() -> None:
+        nonlocal server
+        if server is None and store.check(["async/requested"]):
+            host = os.environ.get("DMLC_NODE_HOST") or store.own_host
+            server = AsyncServer(host, job.size)
+            publish(store, f"server{number}", server)
 
-    status = await_workers(store, job.size, join_when_wanted)
-    async_server.disconnect()
+    status = await_workers(store, job.size, start_on_request)
     store.add("served", 1)
     return status
 
 
-def await_workers(store: Any, size: int, each_time: Any = None) -> int:
+def await_workers(store: JobStore, size: int, each_time: Callable[[], None] | None = None) -> int:
     """Wait until all workers have left; return 0, or 1 if one failed or none is to be seen."""
     limit = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
-    quiet = 2 * env.get("MXNET_KVSTORE_HEARTBEAT")
+    quiet = 2 * silence_limit()
     last, since = None, time.monotonic()
     while True:
+        failure = read_failure(store)
         if store.check([f"left/{r}" for r in range(size)]):
-            return 1 if store.check(["failure"]) else 0
+            return 0 if failure is None else 1
         beats = [store.get(f"beat/{r}") for r in range(size) if store.check([f"beat/{r}"])]
         if beats != last:
             last, since = beats, time.monotonic()
         if time.monotonic() - since > (quiet if beats else limit):
+            state = "have gone silent" if beats else f"have not arrived within {limit:g} s"
+            sys.stderr.write(f"mxnet: the workers {state}; giving up.\n")
             return 1
         if each_time is not None:
             each_time()

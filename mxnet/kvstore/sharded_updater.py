@@ -29,7 +29,6 @@ from .. import env
 from .. import optimizer as opt
 from ..distributed.group import Group
 from ..distributed.heartbeat import OWN_WORK, WorkerFailed, describe_failure
-from ..distributed.rendezvous import Job, open_store
 from ..distributed.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
@@ -293,8 +292,7 @@ class ShardExchange:
         self._group, self._name = group, f"states/{len(_exchanges)}"
         self._updater: Any = updater  # kept while any worker may ask for its states
         self._is_released = False
-        job = cast(Job, group.job)  # states are split only in a job that was launched
-        self._store = open_store(job, False, group.timeout)  # the thread's own connection
+        self._store = group.store.clone()  # the thread's own connection
         self._answered = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="mxnet-states", daemon=True)

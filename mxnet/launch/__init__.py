@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
+import secrets
 import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
-import torch.distributed as dist
-
+from mxnext_cli.commands import Parser
 from mxnext_cli.commands import launch as add_arguments
 
+from ..distributed.channel import SECRET
+from ..distributed.heartbeat import read_failure
+from ..distributed.rendezvous import find_own_address
+from ..distributed.store import JobStore, StoreServer
 from ..error import MXNetError
 from . import workers
 from .workers import Outcome, Process
@@ -32,7 +36,7 @@ __all__ = ["main", "run"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the launcher with the given arguments, and return the exit status of the job."""
-    parser = argparse.ArgumentParser(prog="mx launch", description="Start a distributed job.")
+    parser = Parser(prog="mx launch", description="Start a distributed job.")
     add_arguments(parser)
     return run(parser.parse_args(argv))
 
@@ -62,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _root_address(launcher: str, hosts: Sequence[str]) -> str:
     if launcher == "local":
-        return own_address()
-    return own_address(hosts[0]) if launcher == "ssh" else os.uname().nodename
+        return "127.0.0.1"
+    return find_own_address(hosts[0]) if launcher == "ssh" else os.uname().nodename
 
 
 class _Attempt:
@@ -95,37 +99,66 @@ class _Attempt:
             **scheduler.environment(size, options.num_servers, number),
             **parse_assignments(options.env, os.environ),
         }
+        if options.join_timeout is not None:
+            self._job["MXNET_KVSTORE_CONNECT_TIMEOUT"] = str(options.join_timeout)
 
     def run(self) -> Outcome:
         """Run servers and workers until the workers have ended."""
         options = self._options
         own = parse_assignments(options.env_server, os.environ)
         settings = {**os.environ, **self._job, **own, "DMLC_ROLE": "server"}
-        count = 0 if options.dry_run else options.num_servers
-        servers = [Process(f"server {i}", options.program, settings) for i in range(count)]
         self._job |= parse_assignments(options.env_worker, os.environ)
-        try:
-            return self._run_workers()
-        finally:
-            for server in servers:
-                server.wait(10)
-                server.end()
-
-    def _run_workers(self) -> Outcome:
-        options = self._options
+        servers = [
+            partial(Process, f"server {i}", options.program, settings, log_dir=self._log_dir())
+            for i in range(options.num_servers)
+        ]
         if options.launcher == "local":
-            return workers.run_local(options.program, self._size, self._job, options.log_dir)
+            return self._run_all(self._local_workers(), servers, patience=0.0)
         job = workers.select_variables(os.environ, self._job)
         if options.launcher == "ssh":
-            return self._run_by_ssh(job)
+            return self._run_by_ssh(job, servers)
         job.pop("WORLD_SIZE")
         if options.launcher == "mpi":
             command = workers.mpi_command(options.program, self._size, options.hostfile, job)
         else:
-            command = workers.slurm_command(options.program, self._size, job)
-        return _show([command]) if options.dry_run else workers.run_command(command)
+            command = workers.slurm_command(options.program, self._size)
+        if options.dry_run:
+            return _show([command])
+        started = [start() for start in servers]
+        try:
+            return workers.run_command(command, {**os.environ, **job})
+        finally:
+            workers.end_all(started, patience=10)
 
-    def _run_by_ssh(self, job: Mapping[str, str]) -> Outcome:
+    def _log_dir(self) -> str | None:
+        folder = self._options.log_dir
+        return None if folder is None else str(Path(folder, f"attempt-{self._number}"))
+
+    def _local_workers(self) -> list[Callable[[], Process]]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        environments = workers.local_environments(self._size, self._job, os.environ, port)
+        program, folder = self._options.program, self._log_dir()
+        return [
+            partial(Process, f"rank {rank}", program, environment, log_dir=folder)
+            for rank, environment in enumerate(environments)
+        ]
+
+    def _run_all(
+        self,
+        starts: Sequence[Callable[[], Process]],
+        servers: Sequence[Callable[[], Process]],
+        patience: float,
+    ) -> Outcome:
+        def report(rank: int, host: str, why: str) -> None:
+            self._scheduler.report_failure(self._number, rank, host, why)
+
+        return workers.run_all([*starts, *servers], len(starts), report, patience)
+
+    def _run_by_ssh(
+        self, job: Mapping[str, str], servers: Sequence[Callable[[], Process]]
+    ) -> Outcome:
         options = self._options
         folder = options.sync_dst_dir or os.getcwd()  # noqa: PTH109 (as text for the other side)
         copies = workers.sync_folder(self._hosts, folder) if options.sync_dst_dir else []
@@ -134,11 +167,12 @@ class _Attempt:
             return _show([*copies, *(command for _, command in commands)])
         for copy in copies:
             subprocess.run(copy, check=True)
-
-        def report(rank: int, host: str, why: str) -> None:
-            self._scheduler.report_failure(self._number, rank, host, why)
-
-        return workers.run_ssh(commands, report)
+        secret, logs = f"{job[SECRET]}\n", self._log_dir()
+        starts = [
+            partial(Process, f"rank {rank}", command, os.environ, host, secret, logs)
+            for rank, (host, command) in enumerate(commands)
+        ]
+        return self._run_all(starts, servers, patience=10.0)
 
 
 def _show(commands: Sequence[Sequence[str]]) -> Outcome:
@@ -149,7 +183,7 @@ def _show(commands: Sequence[Sequence[str]]) -> Outcome:
 
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
     """Say which workers failed, and whether the job starts again."""
-    lines = [f"rank {rank} {what}" for rank, what in outcome.failed.items() if rank >= 0]
+    lines = [f"rank {rank} {what}" if rank >= 0 else what for rank, what in outcome.failed.items()]
     failure = scheduler.failure(attempt)
     lines = [failure] if failure else lines  # the others failed because of it
     next_step = f"; restart {attempt + 1} of {restarts}" if attempt < restarts else ""
@@ -169,53 +203,40 @@ class Scheduler:
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self._store = dist.TCPStore(
-            host,
-            0,
-            is_master=True,
-            wait_for_workers=False,
-            timeout=datetime.timedelta(seconds=60),
-        )
-        self.port = self._store.port
+        self._secret = os.environ.get(SECRET) or secrets.token_hex(32)
+        self._server = StoreServer(host, 0, self._secret.encode())
 
     def environment(self, workers: int, servers: int, attempt: int) -> dict[str, str]:
         """Return the variables that describe the job."""
         return {
             "DMLC_PS_ROOT_URI": self.host,
-            "DMLC_PS_ROOT_PORT": str(self.port),
+            "DMLC_PS_ROOT_PORT": str(self._server.port),
             "DMLC_NUM_WORKER": str(workers),
             "DMLC_NUM_SERVER": str(servers),
             "DMLC_ROLE": "worker",
             "MXNET_LAUNCH_ATTEMPT": str(attempt),
+            SECRET: self._secret,
             "WORLD_SIZE": str(workers),
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _job(self, attempt: int) -> Any:
-        return dist.PrefixStore(f"mxnet/{attempt}", self._store)
+    def _job(self, attempt: int) -> JobStore:
+        prefix, secret = f"mxnet/{attempt}/", self._secret.encode()
+        return JobStore(self.host, self._server.port, 10, secret, prefix)
 
     def failure(self, attempt: int) -> str:
         """Return what the workers found out about a failure, or nothing."""
-        store = self._job(attempt)
-        if not store.check(["failure"]):
+        with contextlib.closing(self._job(attempt)) as store:
+            failure = read_failure(store)
+        if failure is None:
             return ""
-        failure = json.loads(store.get("failure"))
         return f"rank {failure['rank']} on {failure['host']} {failure['why']}"
 
     def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
         """Write down for all workers that one has failed."""
         text = json.dumps({"rank": rank, "host": host, "pid": 0, "why": why})
-        with contextlib.suppress(RuntimeError):
-            self._job(attempt).compare_set("failure", "", text)
-
-
-def own_address(toward: str | None = None) -> str:
-    """Return an address of this machine at which another host reaches it."""
-    if toward in (None, "localhost", "127.0.0.1"):
-        return "127.0.0.1"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((toward, 9))  # no packet is sent
-        return probe.getsockname()[0]
+        with contextlib.suppress(RuntimeError), contextlib.closing(self._job(attempt)) as store:
+            store.compare_set("failure", "", text)
 
 
 def parse_assignments(texts: list[str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The processes of a job: on this machine by torchrun's elastic agent, on others by ssh or at once.
+"""The processes of a job: started here, or on other hosts by ssh, mpirun or srun.
 
 Lines of their output come with the name of the process in front. mpirun and srun start all workers
 by one command.
@@ -7,27 +7,28 @@ by one command.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-import uuid
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TextIO, cast
+from typing import IO, NoReturn, TextIO
 
+from ..distributed.channel import SECRET
 from ..error import MXNetError
 
 POLL_SECONDS = 0.1
+END_SECONDS = 5.0  # in which a process may end when it is asked to
 PASSED_ON = ("PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+HOST = re.compile(r"[A-Za-z0-9_][\w.@-]*")
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -36,103 +37,6 @@ class Outcome:
 
     status: int
     failed: dict[int, str]  # what became of each rank that failed
-
-
-def run_local(
-    command: Sequence[str], workers: int, environment: Mapping[str, str], log_dir: str | None
-) -> Outcome:
-    """Run a command as all workers; when one fails the others are ended."""
-    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
-
-    logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)
-    os.environ.update(environment)
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // workers)))
-    with tempfile.TemporaryDirectory(prefix="mx-launch-") as folder:
-        config = LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=workers,
-            run_id=uuid.uuid4().hex,
-            rdzv_backend="c10d",
-            rdzv_endpoint="127.0.0.1:0",
-            rdzv_configs={"is_host": True},
-            max_restarts=0,
-            monitor_interval=0.1,
-            start_method="spawn",
-            local_addr="127.0.0.1",
-            log_line_prefix_template="[rank ${rank}] ",
-            logs_specs=DefaultLogsSpecs(log_dir=log_dir or folder, tee=Std.ALL),
-        )
-        try:
-            with ExitStack() as scope:
-                scope.enter_context(redirect_stdout(scope.enter_context(WholeLines(sys.stdout))))
-                scope.enter_context(redirect_stderr(scope.enter_context(WholeLines(sys.stderr))))
-                elastic_launch(config, command[0])(*command[1:])
-        except ChildFailedError as error:
-            return _outcome(error)
-        except SignalException as error:  # Ctrl-C or kill: the agent has ended the workers
-            raise SystemExit(128 + int(error.sigval)) from None
-    return Outcome(0, {})
-
-
-class WholeLines:
-    r"""Passes lines of workers on when they are complete.
-
-    Torch's agent puts the rank before whatever it reads, even if a worker has written only a part
-    of its line so far.
-
-    >>> with WholeLines(sys.stdout) as out:
-    ...     _ = [out.write(text) for text in ("[rank 0] step", "[rank 1] ok\n", "[rank 0]  1\n")]
-    [rank 1] ok
-    [rank 0] step 1
-    """
-
-    PREFIX = re.compile(r"\[rank \d+\] ")
-
-    def __init__(self, target: TextIO) -> None:
-        self._target, self._parts, self._lock = target, {}, threading.Lock()
-
-    def __enter__(self) -> TextIO:
-        return cast(TextIO, self)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            for prefix, part in self._parts.items():  # a worker that ended within a line
-                self._target.write(f"{prefix}{part}\n")
-            self._parts.clear()
-
-    def write(self, text: str) -> int:
-        """Write a part of a line, or a whole one."""
-        match = self.PREFIX.match(text)
-        prefix = match[0] if match else ""
-        with self._lock:
-            line = self._parts.pop(prefix, "") + text[len(prefix) :]
-            if line.endswith("\n") or not prefix:
-                self._target.write(prefix + line)
-            else:
-                self._parts[prefix] = line
-        return len(text)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._target, name)
-
-
-def _outcome(error: object) -> Outcome:
-    failures = error.failures  # type: ignore[attr-defined] (the type is imported lazily)
-    first = min(failures.values(), key=lambda failure: failure.timestamp)
-    failed = {
-        rank: _describe_status(f.exitcode)
-        for rank, f in sorted(failures.items())
-        if f is first or f.exitcode != -signal.SIGTERM  # the agent ended those
-    }
-    return Outcome(exit_status(first.exitcode), failed)
-
-
-def _describe_status(status: int) -> str:
-    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 class Process:
@@ -144,30 +48,58 @@ class Process:
         Precedes each line of its output.
     command : list of str
     environment : dict
+    host : str
+        Where it runs; by default here.
+    first_line : str
+        What it reads from its standard input.
+    log_dir : str, optional
+        A folder for a copy of its output.
     """
 
-    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.name = name
-        self._process = subprocess.Popen(
-            list(command),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        host: str = "",
+        first_line: str = "",
+        log_dir: str | None = None,
+    ) -> None:
+        self.name, self.host = name, host or socket.gethostname()
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                env=dict(environment),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            )
+        except OSError as error:
+            raise MXNetError(f"Cannot start {command[0]!r}: {error.strerror}.") from None
+        with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:  # type: ignore[union-attr]
+            stdin.write(first_line)
         streams = ((self._process.stdout, sys.stdout), (self._process.stderr, sys.stderr))
-        self._threads = [
-            threading.Thread(target=self._copy, args=pair, daemon=True) for pair in streams
-        ]
-        for thread in self._threads:
+        self._threads = []
+        for (source, target), kind in zip(streams, ("out", "err"), strict=True):
+            log = Path(log_dir, f"{name.replace(' ', '-')}.{kind}") if log_dir else None
+            thread = threading.Thread(target=self._copy, args=(source, target, log), daemon=True)
+            self._threads.append(thread)
             thread.start()
 
-    def _copy(self, source: IO[str], target: TextIO) -> None:
-        for line in source:
-            target.write(f"[{self.name}] {line.rstrip()}\n")
-            target.flush()
+    def _copy(self, source: IO[str], target: TextIO, log: Path | None) -> None:
+        with contextlib.ExitStack() as scope:
+            file = None
+            if log is not None:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                file = scope.enter_context(log.open("w", encoding="utf-8"))
+            for line in source:
+                target.write(f"[{self.name}] {line.rstrip()}\n")
+                target.flush()
+                if file is not None:
+                    file.write(line)
+                    file.flush()
 
     @property
     def status(self) -> int | None:
@@ -177,30 +109,104 @@ class Process:
     def wait(self, seconds: float) -> int | None:
         """Wait for the end, and for the last of the output."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+            self._process.wait(max(0.0, seconds))
             for thread in self._threads:
                 thread.join(2)
         return self.status
 
-    def end(self) -> None:
-        """Ask the process to end, then make it."""
+    def ask_to_end(self) -> None:
+        """Send SIGTERM."""
         if self.status is None:
             self._process.terminate()
-            if self.wait(5) is None:
-                self._process.kill()
-        self.wait(2)
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        if self.status is None:
+            self._process.kill()
 
 
-def wait_for_all(processes: Sequence[Process]) -> Process | None:
-    """Wait until all processes have ended well, or one has not; return that one."""
+def end_all(processes: Sequence[Process], patience: float = 0.0) -> None:
+    """End processes: wait, then ask them, then make them."""
+    for action, seconds in (
+        (lambda _: None, patience),
+        (Process.ask_to_end, END_SECONDS),
+        (Process.kill, END_SECONDS),
+    ):
+        for process in processes:
+            action(process)
+        end = time.monotonic() + seconds
+        for process in processes:
+            process.wait(end - time.monotonic())
+
+
+@contextlib.contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Raise SystemExit in the main thread when a signal asks this process to end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    previous = {number: signal.signal(number, end) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def run_all(
+    starts: Sequence[Callable[[], Process]],
+    workers: int,
+    report_failure: Callable[[int, str, str], None],
+    patience: float = 0.0,
+) -> Outcome:
+    """Run all processes of an attempt; when one fails the others are ended.
+
+    Parameters
+    ----------
+    starts
+        They start the processes, workers first, by rank.
+    workers
+        How many of them are workers.
+    report_failure
+        Writes down for all workers which one failed, where and how.
+    patience
+        Seconds in which the others may end by themselves.
+    """
+    started: list[Process] = []
+    with ending_on_signals():
+        try:
+            started += [start() for start in starts]
+            failed = _wait(started, workers)
+            if failed is None:
+                return Outcome(0, {})
+            status = failed.status or 1
+            rank = started.index(failed) if started.index(failed) < workers else -1
+            why = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            if rank >= 0:
+                report_failure(rank, failed.host, why)
+            end_all(started, patience)
+            return Outcome(
+                exit_status(status), {rank: why if rank >= 0 else f"{failed.name} {why}"}
+            )
+        finally:
+            end_all(started)
+
+
+def _wait(processes: Sequence[Process], workers: int) -> Process | None:
+    """Wait until all have ended well, or one has not; return that one."""
     while True:
         states = [p.status for p in processes]
         for process, status in zip(processes, states, strict=True):
             if status not in (None, 0):
-                return process
-        if None not in states:
-            for process in processes:
                 process.wait(2)
+                return process
+        if None not in states[:workers]:
+            for process in processes:  # servers end when they see that the workers have
+                process.wait(10)
             return None
         time.sleep(POLL_SECONDS)
 
@@ -219,15 +225,37 @@ def read_hosts(path: str | None) -> list[str]:
     if path is None:
         raise MXNetError("This launcher needs -H: a file with one host a line.")
     hosts = []
-    for line in Path(path).read_text(encoding="utf-8").splitlines():
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         text = line.partition("#")[0].strip()
-        if text:
-            name, _, rest = text.replace(":", " ").partition(" ")
-            slots = rest.replace("slots=", "").strip()
-            hosts += [name] * (int(slots) if slots.isdigit() else 1)
+        if not text:
+            continue
+        name, _, rest = text.replace(":", " ").partition(" ")
+        if not HOST.fullmatch(name):
+            raise MXNetError(
+                f"Line {number} of {path!r}: {name!r} is not the name of a host. (One that begins "
+                "with '-' would be an option of ssh.)"
+            )
+        slots = rest.replace("slots=", "").strip()
+        hosts += [name] * (int(slots) if slots.isdigit() else 1)
     if not hosts:
         raise MXNetError(f"The host file {path!r} names no host.")
     return hosts
+
+
+def local_environments(
+    workers: int, job: Mapping[str, str], environment: Mapping[str, str], port: int
+) -> list[dict[str, str]]:
+    """Return the variables of every worker on this machine, as torchrun sets them."""
+    threads = str(max(1, (os.cpu_count() or 1) // workers))
+    common = {
+        "OMP_NUM_THREADS": threads,
+        **environment,
+        "MASTER_ADDR": "127.0.0.1",  # for programs that start torch.distributed themselves
+        "MASTER_PORT": str(port),
+        "LOCAL_WORLD_SIZE": str(workers),
+        **job,
+    }
+    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(workers)]
 
 
 def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
@@ -241,41 +269,30 @@ def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> 
 def ssh_commands(
     command: Sequence[str], hosts: Sequence[str], workers: int, job: Mapping[str, str], folder: str
 ) -> list[tuple[str, list[str]]]:
-    """Return host and command of every worker; they go to the hosts in turn."""
+    """Return host and command of every worker; they go to the hosts in turn.
+
+    The remote shell reads the job's secret from its standard input: command lines can be seen by
+    all users of a machine.
+    """
     commands = []
     for rank in range(workers):
         host = hosts[rank % len(hosts)]
         local = sum(1 for r in range(rank) if hosts[r % len(hosts)] == host)
         variables = {**job, "RANK": str(rank), "LOCAL_RANK": str(local)}
+        variables.pop(SECRET, None)
         assigned = " ".join(f"{k}={shlex.quote(v)}" for k, v in sorted(variables.items()))
-        remote = f"cd {shlex.quote(folder)} && exec env {assigned} {shlex.join(command)}"
-        commands.append((host, ["ssh", "-o", "StrictHostKeyChecking=no", host, remote]))
+        remote = (
+            f"IFS= read -r {SECRET}; export {SECRET}; cd {shlex.quote(folder)} && "
+            f"exec env {assigned} {shlex.join(command)}"
+        )
+        commands.append((host, ["ssh", "-o", "BatchMode=yes", "--", host, remote]))
     return commands
-
-
-def run_ssh(
-    commands: Sequence[tuple[str, list[str]]], report_failure: Callable[[int, str, str], None]
-) -> Outcome:
-    """Run the workers by ssh; when one fails `report_failure` gives all others an error."""
-    started = [
-        Process(f"rank {rank}", command, os.environ) for rank, (_, command) in enumerate(commands)
-    ]
-    failed = wait_for_all(started)
-    if failed is None:
-        return Outcome(0, {})
-    rank, status = started.index(failed), failed.status or 1
-    why = f"ended with status {exit_status(status)}"
-    report_failure(rank, commands[rank][0], why)
-    for process in started:
-        process.wait(10)
-        process.end()
-    return Outcome(exit_status(status), {rank: why})
 
 
 def sync_folder(hosts: Sequence[str], target: str) -> list[list[str]]:
     """Return the commands that copy the current folder to every host."""
     return [
-        ["rsync", "-az", "--exclude=.git", "./", f"{host}:{target}/"]
+        ["rsync", "-az", "--exclude=.git", "--", "./", f"{host}:{target}/"]
         for host in dict.fromkeys(hosts)
     ]
 
@@ -283,23 +300,24 @@ def sync_folder(hosts: Sequence[str], target: str) -> list[list[str]]:
 def mpi_command(
     command: Sequence[str], workers: int, hostfile: str | None, job: Mapping[str, str]
 ) -> list[str]:
-    """Return the command that starts all workers by Open MPI; ranks are MPI's."""
+    """Return the command that starts all workers by Open MPI; ranks are MPI's.
+
+    It names the variables to pass on; their values, among them the secret, are in its environment.
+    """
     hosts = [] if hostfile is None else ["--hostfile", hostfile]
-    variables = [part for k, v in sorted(job.items()) for part in ("-x", f"{k}={v}")]
+    variables = [part for name in sorted(job) for part in ("-x", name)]
     return ["mpirun", "-n", str(workers), *hosts, *variables, *command]
 
 
-def slurm_command(command: Sequence[str], workers: int, job: Mapping[str, str]) -> list[str]:
+def slurm_command(command: Sequence[str], workers: int) -> list[str]:
     """Return the command that starts all workers by Slurm; ranks are Slurm's."""
-    variables = ",".join(f"{k}={v}" for k, v in sorted(job.items()))
-    return ["srun", "-n", str(workers), "--kill-on-bad-exit=1", f"--export=ALL,{variables}",
-            *command]  # fmt: skip
+    return ["srun", "-n", str(workers), "--kill-on-bad-exit=1", "--export=ALL", *command]
 
 
-def run_command(command: Sequence[str]) -> Outcome:
+def run_command(command: Sequence[str], environment: Mapping[str, str]) -> Outcome:
     """Run one command that starts all workers, and pass on its output and status."""
     try:
-        status = subprocess.run(command, check=False).returncode
+        status = subprocess.run(command, check=False, env=dict(environment)).returncode
     except FileNotFoundError:
         raise MXNetError(f"{command[0]} is not installed here.") from None
     return Outcome(exit_status(status), {} if status == 0 else {-1: f"status {status}"})

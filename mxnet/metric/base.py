@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import registry
+from .. import accelerator, registry
 from ..error import ShapeError
 from ..imperative.handle import Handle, plain
 from ..ops.documentation import inherits_parameters
@@ -157,8 +157,8 @@ class EvalMetric:
     def _tally(self, total: Tensor | float, count: Tensor | int) -> None:
         """Add what a batch gave to the local and global sums, without waiting for a GPU."""
         if isinstance(total, Tensor) and stays_on_device(total):
-            total = total.double()
-            count = count.double() if isinstance(count, Tensor) else torch.full_like(total, count)
+            total = total.to(wide(total))
+            count = count.to(total) if isinstance(count, Tensor) else torch.full_like(total, count)
             pending = self.__dict__.setdefault("_pending", {})
             step = torch.stack((total, count))
             sums = pending.get(total.device)
@@ -351,12 +351,12 @@ def as_float(tensor: Tensor) -> Tensor:
 
 def wide(tensor: Tensor) -> torch.dtype:
     """Return the widest float type that the tensor's device has."""
-    return torch.float32 if tensor.device.type == "mps" else torch.float64
+    return accelerator.widest_float(tensor.device)
 
 
 def stays_on_device(tensor: Tensor) -> bool:
     """Return whether to read the tensor now would make the host wait for its device."""
-    return tensor.is_cuda
+    return not tensor.is_cpu
 
 
 def quotient(total: Any, count: Any) -> Any:

@@ -12,7 +12,16 @@ from torch import Tensor
 
 from ..error import InvalidValue, ShapeError
 from ..ops.documentation import inherits_parameters
-from .base import Arrays, EvalMetric, alias, as_float, check_label_shapes, pairs, register
+from .base import (
+    Arrays,
+    EvalMetric,
+    alias,
+    as_float,
+    check_label_shapes,
+    pairs,
+    register,
+    stays_on_device,
+)
 
 Names = Sequence[str] | None
 Average = Literal["macro", "micro"]
@@ -303,13 +312,32 @@ class _LogLoss(EvalMetric):
                     f"{tuple(pred.shape)}: {self.name} needs (batch,) and (batch, classes)"
                 )
             classes = pred.shape[1]
-            if bool(((label < -classes) | (label >= classes)).any()):
-                raise IndexError(
-                    f"{self.name}: labels from {int(label.min())} to {int(label.max())} "
-                    f"for {classes} classes"
-                )
+            self._check_range(label, classes)
+            label = label.clamp(-classes, classes - 1)
             given = pred[torch.arange(len(label), device=pred.device), label]
             self._tally(-torch.log(as_float(given) + self.eps).sum(), len(label))
+
+    def _check_range(self, label: Tensor, classes: int) -> None:
+        """Check labels at once, or those on a device when the metric is read."""
+        if not label.numel():
+            return
+        low, high = label.aminmax()
+        if not stays_on_device(label):
+            self._check_ends(int(low), int(high), classes)
+            return
+        ends = self.__dict__.setdefault("_ends", {})
+        before = ends.get((label.device, classes), (low, high))
+        both = torch.minimum(before[0], low), torch.maximum(before[1], high)
+        ends[label.device, classes] = both
+
+    def _check_ends(self, low: int, high: int, classes: int) -> None:
+        if low < -classes or high >= classes:
+            raise IndexError(f"{self.name}: labels from {low} to {high} for {classes} classes")
+
+    def _settle(self) -> None:
+        for (_, classes), (low, high) in self.__dict__.pop("_ends", {}).items():
+            self._check_ends(int(low), int(high), classes)
+        super()._settle()
 
 
 @register
@@ -410,13 +438,13 @@ class Perplexity(EvalMetric):
                 )
             scores = pred.movedim(self.axis, -1).reshape(-1, classes)
             label = label.reshape(-1, 1).long()
-            given = as_float(scores.gather(1, label.clamp(0, classes - 1)))
+            probabilities = as_float(scores.gather(1, label.clamp(0, classes - 1)))
             count: Tensor | int = label.numel()
             if self.ignore_label is not None:
                 ignored = label == self.ignore_label
-                given = given.masked_fill(ignored, 1.0)
+                probabilities = probabilities.masked_fill(ignored, 1.0)
                 count = count - ignored.sum()
-            self._tally(-given.clamp(min=1e-10).log().sum(), count)
+            self._tally(-probabilities.clamp(min=1e-10).log().sum(), count)
 
     def get(self) -> tuple[str, float]:
         """Return the name and the value since the last reset, local or not; NaN for nothing."""

@@ -41,10 +41,8 @@ def save_checkpoint(
         Number of the epoch, which ends the name of the parameters' file.
     symbol
         The network.
-    arg_params
-        Parameters by name.
-    aux_params
-        Auxiliary states by name.
+    arg_params, aux_params
+        Parameters and auxiliary states by name.
     remove_amp_cast
         Whether casts of mixed precision are left out of the saved symbol.
 

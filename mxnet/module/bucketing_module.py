@@ -439,10 +439,8 @@ class BucketingModule(BaseModule):
             Function of a bucket key that returns symbol, data names and label names.
         default_bucket_key
             The largest bucket.
-        arg_params
-            Parameters by name.
-        aux_params
-            Auxiliary states by name.
+        arg_params, aux_params
+            Parameters and auxiliary states by name.
         """
         if sym_gen is None:
             raise AssertionError("sym_gen is required for loading BucketingModule")

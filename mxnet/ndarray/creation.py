@@ -10,13 +10,13 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
-from .. import dtypes
+from .. import accelerator, dtypes
 from ..base import is_np_shape
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
 from ..imperative.apply import apply, parse_context, stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.handle import plain, wrap_foreign, wrap_plain
+from ..imperative.handle import plain, wrap_foreign, wrap_plain, wrap_shared
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
 from .ndarray import NDArray
@@ -71,6 +71,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
         implied = torch.float32 if dtype is None else dtypes.to_torch(dtype)
         source = _host_tensor(source_array, implied)
     target_dtype = implied if dtype is None else dtypes.to_torch(dtype)
+    accelerator.check_dtype(target_dtype, device)
     with reporting_memory(f"array of shape {tuple(source.shape)}"):
         tensor = torch.empty(source.shape, dtype=target_dtype, device=device)
     output = wrap_plain(NDArray, tensor, stored_context(ctx))
@@ -375,18 +376,26 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
     return output
 
 
-def from_torch(tensor: Tensor) -> NDArray:
-    """Make an array in the memory of a torch tensor.
+def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
+    """Make an array in the memory of a torch tensor; one that is not contiguous is copied.
 
     Parameters
     ----------
     tensor
-        The tensor; a gradient does not flow back to it.
+        The tensor.
+    grad
+        Whether the array is a member of the tensor's graph, if there is one, so that gradients
+        flow back to the tensor; by default only inside `mx.autograd.record()`.
 
-    >>> mx.nd.from_torch(mx.nd.ones((2,)).to_torch()).asnumpy()
-    array([1., 1.], dtype=float32)
+    >>> import torch
+    >>> t = torch.ones(2, requires_grad=True)
+    >>> with mx.autograd.record():
+    ...     y = mx.nd.from_torch(t) * 3
+    >>> y.backward()
+    >>> t.grad
+    tensor([3., 3.])
     """
-    return wrap_foreign(NDArray, tensor.contiguous())
+    return wrap_shared(NDArray, tensor, grad)
 
 
 def from_dlpack(dlpack: Any) -> NDArray:

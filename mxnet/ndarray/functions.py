@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
+from .. import accelerator
 from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import InvalidValue
@@ -178,9 +178,7 @@ def waitall() -> None:
     >>> y = mx.nd.ones(2) + 1
     >>> mx.nd.waitall()
     """
-    if torch.cuda.is_initialized():  # before that nothing can be pending
-        for number in range(torch.cuda.device_count()):
-            torch.cuda.synchronize(number)
+    accelerator.synchronize_all()
 
 
 def imdecode(

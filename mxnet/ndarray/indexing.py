@@ -181,6 +181,8 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
     except RuntimeError as error:
         shape = tuple(value.shape) if isinstance(value, Tensor) else ()
         part = tuple(tensor[key].shape)
+        if 0 in shape and 0 in part:  # nothing is written, whatever the other sizes
+            return
         try:
             torch.broadcast_shapes(shape, part)
         except RuntimeError:

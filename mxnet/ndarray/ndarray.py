@@ -18,7 +18,7 @@ import torch
 import torch.utils.dlpack
 from torch import Tensor
 
-from .. import dtypes
+from .. import accelerator, dtypes
 from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
@@ -35,6 +35,7 @@ from ..imperative.handle import (
     set_empty,
     set_member,
     set_plain,
+    shared_tensor,
     wrap,
     wrap_plain,
     writable,
@@ -643,6 +644,30 @@ class NDArray(NDArrayMethods):
         """
         return exported(self)
 
+    def as_torch(self, grad: bool | None = None) -> Tensor:
+        """Return a torch tensor on this array's memory and, while recording, in its graph.
+
+        Gradients of what torch computes from it flow back into this array's own gradient,
+        whether `backward` is called on an array or on a tensor. While recording, write into the
+        array only: torch takes a write into the tensor for a part of the computation.
+
+        Parameters
+        ----------
+        grad
+            Whether the tensor is a member of the array's graph, if there is one; by default only
+            inside `mx.autograd.record()`.
+
+        >>> import torch
+        >>> x = mx.nd.array([1, 2])
+        >>> x.attach_grad()
+        >>> with mx.autograd.record():
+        ...     y = torch.sin(x.as_torch()).sum()
+        >>> y.backward()
+        >>> bool((x.grad == x.cos()).min())
+        True
+        """
+        return shared_tensor(self, grad)
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = exported(self).cpu().numpy() if copy is False else self.asnumpy()
         return array if dtype is None else array.astype(dtype, copy=False)
@@ -664,8 +689,7 @@ class NDArray(NDArrayMethods):
 
     def wait_to_read(self) -> None:
         """Wait until pending work on this array is done."""
-        if plain(self).is_cuda:
-            torch.cuda.synchronize(plain(self).device)
+        accelerator.synchronize(plain(self).device)
 
     wait_to_write = wait_to_read
 
@@ -701,6 +725,7 @@ class NDArray(NDArrayMethods):
             return other
         if isinstance(other, Context):
             device = torch_device(other)
+            accelerator.check_dtype(plain(self).dtype, device)
             try:
                 tensor = current(self)
             except IntegerInGraph:

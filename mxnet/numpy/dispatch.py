@@ -68,14 +68,14 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     out = kwargs.pop("out", None)
     if out is not None:
         kwargs["out"] = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    # A scalar of NumPy takes the array's type, as it did before NumPy 2. NumPy itself makes an
+    # array without axes of it before it compares: ``numpy.float32(1) < x``, and so ``max``.
+    operands = tuple(x.item() if _is_numpy_scalar(x) else x for x in inputs)
     function = _functions.get(ufunc)
     if function is None:
-        if any(isinstance(x, onp.ndarray) for x in inputs):
-            raise TypeError(
-                f"{ufunc.__name__}: NumPy arrays cannot be mixed with arrays of mx.np. Convert "
-                "them: mx.np.array(x)."
-            )
-        # A scalar of NumPy takes the array's type, as it did before NumPy 2.
-        operands = tuple(x.item() if isinstance(x, onp.generic) else x for x in inputs)
         return call_numpy(ufunc, operands, kwargs)
-    return function(*inputs, **kwargs)
+    return function(*operands, **kwargs)
+
+
+def _is_numpy_scalar(x: Any) -> bool:
+    return isinstance(x, onp.generic) or (isinstance(x, onp.ndarray) and x.ndim == 0)

@@ -41,8 +41,8 @@ def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequenc
     inputs = [(i.name, exported.inputs[i.name]) for i in session.get_inputs()]
 
     def run(feed: Sequence[Tensor]) -> list[Tensor]:
-        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in inputs}
-        return [torch.from_numpy(a) for a in session.run(None, arrays)]
+        arrays = {name: _host_array(feed[i]) for name, i in inputs}
+        return [torch.from_numpy(a).to(feed[0].device) for a in session.run(None, arrays)]
 
     return run
 
@@ -63,11 +63,16 @@ def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[i
     count = len(model.outputs)
 
     def run(feed: Sequence[Tensor]) -> list[Tensor]:
-        arrays = {name: feed[i].detach().contiguous().numpy() for name, i in inputs}
+        arrays = {name: _host_array(feed[i]) for name, i in inputs}
         output = request.infer(arrays, share_inputs=True)
-        return [torch.from_numpy(output[i]) for i in range(count)]
+        return [torch.from_numpy(output[i]).to(feed[0].device) for i in range(count)]
 
     return run
+
+
+def _host_array(tensor: Tensor) -> Any:
+    """Return a tensor as a NumPy array: these engines run on the CPU."""
+    return tensor.detach().cpu().contiguous().numpy()
 
 
 def _require(module: str, title: str) -> Any:

@@ -443,7 +443,7 @@ def _symbol(size: int | str | None, name: str, axis: int) -> int | str:
 
 
 def _tensor(name: str, tensor: torch.Tensor) -> Any:
-    onnx = load_onnx()
+    onnx, tensor = load_onnx(), tensor.cpu()
     if tensor.dtype is torch.bfloat16:
         raw = tensor.view(torch.uint16).numpy().tobytes()
         return onnx.helper.make_tensor(

@@ -271,9 +271,9 @@ class Op:
             return self._parse(raw)
         try:
             key = typed_key(raw)
-            known = self.parsed_attributes.get(key)
-            if known is not None:
-                return known
+            cached = self.parsed_attributes.get(key)
+            if cached is not None:
+                return cached
         except TypeError:  # a list or an array is among the values
             key = None
         typed = self._parse(raw)
@@ -305,9 +305,9 @@ class Op:
             + ("required" if a.required else f"optional, default={to_string(a.default)}")
             for a in self.attributes.values()
         )
-        known = [*self.attributes, *self.input_index]
+        names = [*self.attributes, *self.input_index]
         other = ELSEWHERE.get(name)
-        hint = f"Did you mean {other!r}?" if other in known else did_you_mean(name, known)
+        hint = f"Did you mean {other!r}?" if other in names else did_you_mean(name, names)
         return UnknownAttribute(
             f"Cannot find argument '{name}', Possible Arguments:\n----------------\n{possible}\n"
             f", in operator {self.name}. {hint}".rstrip()

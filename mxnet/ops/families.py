@@ -22,6 +22,7 @@ from ..error import DTypeError, ShapeError
 from .attributes import Shape
 from .declare import Op, op
 from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
+from .tracing import is_traced
 
 Kernel = Callable[..., Tensor]
 BOOL = torch.bool
@@ -53,13 +54,16 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
-    known = known_numbers[dtype]
-    match = known.get(value)
+    if torch._C._len_torch_dispatch_stack():  # torch.compile and its like take tensors of their own
+        return _tensor_of(value, dtype)
+    numbers = known_numbers[dtype]
+    match = numbers.get(value)
     if match is None:
         match = _tensor_of(value, dtype)
         # Torch's own modes may make other tensors; NaN is not equal to itself.
-        if type(match) is Tensor and dtype is not BOOL and value == value:
-            store(known, value, match, MAX_KNOWN_NUMBERS)
+        is_plain = type(match) is Tensor and not is_traced()
+        if is_plain and dtype is not BOOL and value == value:
+            store(numbers, value, match, MAX_KNOWN_NUMBERS)
     return match
 
 
@@ -111,8 +115,8 @@ def document(
     function.__name__ = function.__qualname__ = name.lstrip("_")
     doc = f"{sentence}\n\n{parameters}" if parameters else sentence
     if example:
-        given, target = example.split(" -> ")
-        doc += f"\n\n    >>> {given}\n    {target}\n    "
+        arguments, target = example.split(" -> ")
+        doc += f"\n\n    >>> {arguments}\n    {target}\n    "
     function.__doc__ = doc
     return function
 
@@ -260,9 +264,9 @@ class ScalarTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the output from the input, and the input from a floating-point output."""
-        given = ins[0]
-        if given is not None:
-            return ins, [scalar_dtype(given, attrs.get("is_int", True))]
+        dtype = ins[0]
+        if dtype is not None:
+            return ins, [scalar_dtype(dtype, attrs.get("is_int", True))]
         back = outs[0] if outs[0] is not None and outs[0].is_floating_point else None
         return [back], outs
 
@@ -410,8 +414,8 @@ def reduction(
             grad: Tensor, out: Tensor, data: Tensor, *, axis: Shape | None, exclude: bool, **_: Any
         ) -> Tensor:
             axes = axes_of(axis or None, data.ndim, exclude)
-            kept = [1 if i in axes else n for i, n in enumerate(data.shape)]
-            return gradient(grad.reshape(kept), out.reshape(kept), data)
+            reduced = [1 if i in axes else n for i, n in enumerate(data.shape)]
+            return gradient(grad.reshape(reduced), out.reshape(reduced), data)
 
         record.gradient(rule)
     return record

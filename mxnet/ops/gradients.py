@@ -46,7 +46,7 @@ class _Ruled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple:
         saved = list(ctx.saved_tensors)
-        inputs = [saved.pop(0) if given else None for given in ctx.given]
+        inputs = [saved.pop(0) if is_given else None for is_given in ctx.given]
         op: Op = ctx.op
         attrs, rule = op.complete(ctx.attrs), ctx.op.gradient_rule
         if ctx.single:

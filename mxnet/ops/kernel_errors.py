@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from ..context import context_of
 from ..error import DTypeError, MXNetError, OutOfRange, ShapeError, memory_error
 from .attributes import to_string
 
@@ -36,19 +37,19 @@ _TYPE_NAMES = {
 _STATISTICS = {"running_mean": "moving_mean", "running_var": "moving_var"}
 
 
-def _wrong_axis(found: re.Match[str]) -> str:
-    ndim = int(found[2]) + 1
-    if ndim == 1 and found[1] == "-1":
+def _wrong_axis(match: re.Match[str]) -> str:
+    ndim = int(match[2]) + 1
+    if ndim == 1 and match[1] == "-1":
         ndim = 0  # torch allows 0 and -1 for a scalar
     return (
-        f"axis {found[3]} is out of range for an array of {ndim} dimensions: "
-        f"give one from {found[1]} to {found[2]}"
+        f"axis {match[3]} is out of range for an array of {ndim} dimensions: "
+        f"give one from {match[1]} to {match[2]}"
     )
 
 
-def _channels(found: re.Match[str]) -> str:
-    name = _STATISTICS.get(found[1], found[1])
-    return f"{name} has {found[3]} elements, but data has {found[2]} channels along its axis"
+def _channels(match: re.Match[str]) -> str:
+    name = _STATISTICS.get(match[1], match[1])
+    return f"{name} has {match[3]} elements, but data has {match[2]} channels along its axis"
 
 
 def _shape(sizes: str) -> str:
@@ -196,6 +197,8 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     'Incompatible data types: input 0 is float64, but input 1 is float32'
     """
     text = str(error)
+    if "same device" in text and (devices := _device_clash(tensors)) is not None:
+        return MXNetError(devices)
     clash = _type_clash(tensors) if _ABOUT_TYPES.search(text) else None
     if clash is not None:
         return DTypeError(clash)
@@ -209,12 +212,26 @@ def translate(error: Exception, tensors: Sequence[Tensor | None]) -> MXNetError:
     return kind(re.sub(r"\bTensor(s?)\b", r"Array\1", text))
 
 
-def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:
-    given = [(i, to_string(t.dtype)) for i, t in enumerate(tensors) if t is not None]
-    other = next(((i, name) for i, name in given if name != given[0][1]), None)
+def _device_clash(tensors: Sequence[Tensor | None]) -> str | None:
+    contexts = [(i, context_of(t)) for i, t in enumerate(tensors) if t is not None]
+    other = next((row for row in contexts if row[1] != contexts[0][1]), None)
     if other is None:
         return None
-    first, target = given[0]
+    (first, ctx), (second, other_ctx) = contexts[0], other
+    return (
+        f"All inputs must be on one device, but input {first} is on {ctx} and input {second} on "
+        f"{other_ctx}. Move arrays with as_in_context(mx.{ctx})"
+        + ("" if ctx.device_type == "cpu" else f" and create them with ctx=mx.{ctx}")
+        + "; parameters of a block with reset_ctx()."
+    )
+
+
+def _type_clash(tensors: Sequence[Tensor | None]) -> str | None:
+    types = [(i, to_string(t.dtype)) for i, t in enumerate(tensors) if t is not None]
+    other = next(((i, name) for i, name in types if name != types[0][1]), None)
+    if other is None:
+        return None
+    first, target = types[0]
     cast = f", or net.cast('{target}') for the parameters of a block" if "float" in target else ""
     return (
         f"Incompatible data types: input {first} is {target}, but input {other[0]} is {other[1]}. "
@@ -241,9 +258,9 @@ def _error_by_shape_rules(
     if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
         return None
     shapes: Shapes = [tuple(t.shape) for t in tensors if t is not None]
-    given = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
+    complete = op.complete({k: v for k, v in attrs.items() if k != op.context_parameter})
     try:
-        op.infer_shapes(shapes, [None] * op.number_of_outputs(given), given)
+        op.infer_shapes(shapes, [None] * op.number_of_outputs(complete), complete)
     except ShapeError as error:
         text = str(error).removeprefix(f"{op.name}: ")
         if "differ: expected" in text:  # two shapes that do not match: the kernel says it better

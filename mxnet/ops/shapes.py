@@ -74,8 +74,8 @@ def unify(first: Shape | None, second: Shape | None, what: str = "shapes") -> Sh
 def same(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """All inputs and outputs have one shape; works in every direction."""
     shape = None
-    for i, known in enumerate([*ins, *outs]):
-        shape = unify(shape, known, f"input {i}" if i < len(ins) else "the output")
+    for i, other in enumerate([*ins, *outs]):
+        shape = unify(shape, other, f"input {i}" if i < len(ins) else "the output")
     return [shape] * len(ins), [shape] * len(outs)
 
 
@@ -101,10 +101,10 @@ def broadcast_two(a: Shape, b: Shape) -> Shape:
 def broadcast(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """NumPy broadcasting of all inputs; inputs are not inferred from the output."""
     shape: Shape | None = ()
-    for known in ins:
-        if known is None:
+    for other in ins:
+        if other is None:
             return ins, outs
-        shape = broadcast_two(shape, known)
+        shape = broadcast_two(shape, other)
     return ins, [unify(shape, o, "the output") for o in outs]
 
 
@@ -209,8 +209,8 @@ def infer_by_rules(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
 def _by_position(op: Op, ins: Shapes, attrs: dict) -> Shapes:
     if op.variadic is not None or len(ins) == len(op.inputs):
         return ins
-    known = dict(zip(op.names_of_inputs(attrs, len(ins)), ins, strict=True))
-    return [known.get(i.name) for i in op.inputs]
+    by_name = dict(zip(op.names_of_inputs(attrs, len(ins)), ins, strict=True))
+    return [by_name.get(i.name) for i in op.inputs]
 
 
 def _complete_inputs(op: Op, ins: Shapes, attrs: dict) -> None:
@@ -249,26 +249,26 @@ class TypePattern:
         words = [_word(self.ins, i) for i in range(len(ins))]
         words += [_word(self.outs, i) for i in range(len(outs))]
         bound: dict[str, torch.dtype] = {}
-        for position, (word, known) in enumerate(zip(words, [*ins, *outs], strict=True)):
-            if known is None or not word.isupper():
+        for position, (word, dtype) in enumerate(zip(words, [*ins, *outs], strict=True)):
+            if dtype is None or not word.isupper():
                 continue
-            if bound.setdefault(word, known) is not known:
+            if bound.setdefault(word, dtype) is not dtype:
                 raise DTypeError(
                     f"Incompatible attr in node {op.name} at {position}-th input: expected "
-                    f"{dtypes.to_name(bound[word])}, got {dtypes.to_name(known)}"
+                    f"{dtypes.to_name(bound[word])}, got {dtypes.to_name(dtype)}"
                 )
         inferred = [
-            known if known is not None else self._read(word, bound, attrs)
-            for word, known in zip(words, [*ins, *outs], strict=True)
+            dtype if dtype is not None else self._read(word, bound, attrs)
+            for word, dtype in zip(words, [*ins, *outs], strict=True)
         ]
         return inferred[: len(ins)], inferred[len(ins) :]
 
     def _read(self, word: str, bound: dict, attrs: dict) -> torch.dtype | None:
         if word.startswith("@"):
             name, _, otherwise = word[1:].partition("=")
-            given = attrs.get(name)
-            if given is not None:
-                return dtypes.to_torch(given)
+            dtype = attrs.get(name)
+            if dtype is not None:
+                return dtypes.to_torch(dtype)
             follows = self.takes_inputs and self.ins[0].isupper()
             word = otherwise or (self.ins[0] if follows else "float32")
         if word.isupper():

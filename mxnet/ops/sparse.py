@@ -54,9 +54,9 @@ def retain(data: Tensor, indices: Tensor) -> Tensor:
            [0., 0.],
            [3., 4.]], dtype=float32)
     """
-    kept = torch.zeros(data.shape[0], dtype=data.dtype, device=data.device)
-    kept[indices.long().reshape(-1)] = 1
-    return data * kept.reshape(-1, *[1] * (data.ndim - 1))
+    mask = torch.zeros(data.shape[0], dtype=data.dtype, device=data.device)
+    mask[indices.long().reshape(-1)] = 1
+    return data * mask.reshape(-1, *[1] * (data.ndim - 1))
 
 
 @retain.infer_outputs

@@ -150,7 +150,8 @@ def takes_single(optimizer: Optimizer) -> bool:
 
 
 def _is_ours(optimizer: Optimizer, method: str) -> bool:
-    return getattr(getattr(type(optimizer), method), "__module__", "").startswith("mxnet.")
+    module = getattr(getattr(type(optimizer), method), "__module__", None)
+    return module is not None and module.startswith("mxnet.")  # none if made by exec
 
 
 def get_updater(optimizer: Optimizer) -> Updater:

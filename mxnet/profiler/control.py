@@ -47,12 +47,13 @@ def set_config(**kwargs: Any) -> None:
         Write the file at every stop, and not only when `dump` is called.
     profile_api, dump_period, aggregate_stats
         Accepted; there is no C API to record, and statistics are always at hand.
-    profile_process : {'worker'}
-        There are no server processes to record.
+    profile_process : {'worker', 'server'}
+        With 'server' nothing happens but a warning: workers compute, and each records itself.
 
     >>> mx.profiler.set_config(filename="profile.json", profile_all=True)
     """
-    _check_process(kwargs.pop("profile_process", "worker"))
+    if _is_about_servers(kwargs.pop("profile_process", "worker")):
+        return
     for name, value in kwargs.items():
         if name not in CONFIG:
             raise MXNetError(
@@ -62,13 +63,17 @@ def set_config(**kwargs: Any) -> None:
         CONFIG[name] = type(CONFIG[name])(value)
 
 
-def _check_process(profile_process: str) -> None:
+def _is_about_servers(profile_process: str) -> bool:
+    """Return whether a call is about server processes, which have nothing to record."""
     if profile_process not in ("worker", "server"):
         raise KeyError(profile_process)
     if profile_process == "server":
-        raise MXNetError(
-            "profile_process='server': MXNext has no server processes; every worker records itself."
+        warnings.warn(
+            "profile_process='server' has no effect: servers of a distributed job run no "
+            "operators of the program. Every worker records itself.",
+            stacklevel=3,
         )
+    return profile_process == "server"
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
@@ -81,11 +86,12 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     state
         ``'run'`` or ``'stop'``.
     profile_process
-        Accepted for compatibility: ``'worker'``.
+        ``'worker'``; with ``'server'`` nothing happens but a warning.
 
     >>> mx.profiler.set_state("stop")
     """
-    _check_process(profile_process)
+    if _is_about_servers(profile_process):
+        return
     if state not in _STATES:
         raise KeyError(f"{state!r} is no state of the profiler: 'run' or 'stop'")
     if _STATES[state]:
@@ -123,7 +129,7 @@ def pause(profile_process: str = "worker") -> None:
     Parameters
     ----------
     profile_process
-        Accepted for compatibility: ``'worker'``.
+        ``'worker'``; with ``'server'`` nothing happens but a warning.
 
     >>> mx.profiler.pause()
     >>> mx.profiler.resume()
@@ -137,7 +143,7 @@ def resume(profile_process: str = "worker") -> None:
     Parameters
     ----------
     profile_process
-        Accepted for compatibility: ``'worker'``.
+        ``'worker'``; with ``'server'`` nothing happens but a warning.
 
     >>> mx.profiler.pause()
     >>> mx.profiler.resume()
@@ -155,12 +161,13 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     finished
         Whether to stop recording.
     profile_process
-        Accepted for compatibility: ``'worker'``.
+        ``'worker'``; with ``'server'`` nothing happens but a warning.
 
     >>> mx.profiler.set_config(filename="profile.json")
     >>> mx.profiler.dump()
     """
-    _check_process(profile_process)
+    if _is_about_servers(profile_process):
+        return
     was_running = recording.running
     _stop()
     _write()

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch._C._profiler import _RecordFunctionFast
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import profile
 
+from .. import accelerator
 from ..imperative.state import state
 from ..operator.running import PURE_PYTHON
 from ..ops import registry
@@ -73,11 +73,8 @@ class Recording:
 
     def start(self, memory: bool) -> None:
         """Begin a stretch."""
-        activities = [ProfilerActivity.CPU]
-        if torch.cuda.is_available():
-            activities.append(ProfilerActivity.CUDA)
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch's tracer chats on stderr
-        session = profile(activities=activities, profile_memory=memory)
+        session = profile(activities=accelerator.profiler_activities(), profile_memory=memory)
         with warnings.catch_warnings():  # each stretch is a session, so no cycle loses events
             warnings.filterwarnings("ignore", message=".*Profiler clears events")
             session.start()
@@ -86,8 +83,7 @@ class Recording:
     def stop(self) -> None:
         """End the stretch and keep what it saw."""
         session, self._running = self._running, None
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
+        accelerator.synchronize_all()
         session.stop()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "trace.json")
@@ -241,9 +237,9 @@ def _memory_name(args: dict[str, Any]) -> str:
     return f"Memory: {kind}/{max(args.get('Device Id', 0), 0)}"
 
 
-def _rows(found: dict[tuple[str, str], list[float]]) -> Groups:
+def _rows(durations: dict[tuple[str, str], list[float]]) -> Groups:
     groups: Groups = {}
-    for (category, name), values in found.items():
+    for (category, name), values in durations.items():
         row = Row(name, len(values), sum(values), min(values), max(values))
         groups.setdefault(category, []).append(row)
     return dict(sorted(groups.items()))

@@ -77,10 +77,8 @@ def save_rnn_checkpoint(
         Number of the epoch.
     symbol
         The network.
-    arg_params
-        Parameters by name.
-    aux_params
-        Auxiliary states by name.
+    arg_params, aux_params
+        Parameters and auxiliary states by name.
 
     >>> cell = mx.rnn.DropoutCell(0.5)
     >>> mx.rnn.save_rnn_checkpoint(cell, "net", 1, mx.sym.var("x"), {"w": mx.nd.ones(2)}, {})

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 import mxnet as mx
 
-from .. import dtypes
+from .. import accelerator, dtypes
+from ..context import torch_device
 from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -80,8 +80,8 @@ def effective_dtype(dat: Any) -> np.dtype:
     dtype('float64')
     """
     dtype = np.dtype(dat.dtype)
-    on_gpu = getattr(getattr(dat, "ctx", None), "device_type", "cpu") == "gpu"
-    if dtype == np.float32 and on_gpu and torch.backends.cuda.matmul.allow_tf32:
+    ctx = getattr(dat, "ctx", None)
+    if dtype == np.float32 and ctx is not None and accelerator.uses_tf32(torch_device(ctx)):
         return np.dtype("float16")
     return np.dtype("float16") if dtype == dtypes.bfloat16 else dtype
 
@@ -113,14 +113,10 @@ def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, f
 
     Parameters
     ----------
-    x
-        The first array.
-    y
-        The second array.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    x, y
+        The arrays.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
 
     >>> get_tols(np.zeros(2, "float16"), np.zeros(2, "float32"), None, None)
     (0.01, 0.1)
@@ -210,10 +206,8 @@ def same(a: Any, b: Any) -> bool:
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
+    a, b
+        The arrays.
 
     >>> mx.test_utils.same(np.ones(2), np.ones(2))
     True
@@ -226,10 +220,8 @@ def same_array(array1: NDArray, array2: NDArray) -> bool:
 
     Parameters
     ----------
-    array1
-        The first array.
-    array2
-        The second array.
+    array1, array2
+        The arrays.
 
     >>> x = mx.nd.ones((2, 2))
     >>> same_array(x, x[:]), same_array(x, x.copy())
@@ -246,10 +238,8 @@ def checkShapes(a: Any, b: Any) -> None:
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
+    a, b
+        The arrays.
 
     >>> mx.test_utils.checkShapes(mx.nd.ones(2), mx.nd.zeros(2))
     """
@@ -272,14 +262,10 @@ def almost_equal(
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    a, b
+        The arrays.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
     equal_nan
         Whether NaN equals NaN.
     use_broadcast
@@ -317,10 +303,8 @@ def locationError(
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
+    a, b
+        The arrays.
     index
         Where they differ.
     names
@@ -412,14 +396,10 @@ def assert_allclose(
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    a, b
+        The arrays.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
     equal_nan
         Whether NaN equals NaN.
 
@@ -442,14 +422,10 @@ def assert_almost_equal_with_err(
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    a, b
+        The arrays.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
     etol
         Fraction of the elements that may differ.
     names
@@ -481,14 +457,10 @@ def assert_almost_equal_ignore_nan(
 
     Parameters
     ----------
-    a
-        The first array.
-    b
-        The second array.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    a, b
+        The arrays.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
     names
         What to call the arrays.
 
@@ -555,10 +527,8 @@ def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolera
         The first array, or tuple.
     t2
         The second array, or tuple.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
 
     >>> mx.test_utils.compare_ndarray_tuple((mx.nd.ones(2), None), (mx.nd.ones(2), None))
     """
@@ -602,10 +572,8 @@ def compare_optimizer(
         Storage type of the weight.
     g_stype
         Storage type of the gradient.
-    rtol
-        Relative tolerance; by default that of the data type.
-    atol
-        Absolute tolerance; by default that of the data type.
+    rtol, atol
+        Relative and absolute tolerance; by default those of the data type.
     compare_states
         Whether states are compared too.
     ntensors
@@ -642,6 +610,5 @@ def _one_step(
     else:
         for i, (weight, grad, state) in enumerate(zip(weights, grads, states, strict=True)):
             opt.update_multi_precision(i, weight, grad, state)
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+    accelerator.synchronize_all()
     return weights, states

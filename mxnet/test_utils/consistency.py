@@ -370,9 +370,9 @@ class _Judge:
 
     def compare(self, phase: str, training: bool) -> None:
         """Run all executors and compare what they made."""
-        found = [self._run(exe, training) for exe in self.executors]
-        self.truth = found[self.best] if self.given is None else self.given
-        for i, results in enumerate(found):
+        outputs = [self._run(exe, training) for exe in self.executors]
+        self.truth = outputs[self.best] if self.given is None else self.given
+        for i, results in enumerate(outputs):
             if i == self.best and self.given is None:
                 continue
             for name, value in results.items():

@@ -172,10 +172,8 @@ def assign_each2(input1: np.ndarray, input2: np.ndarray, function: Callable | No
 
     Parameters
     ----------
-    input1
-        The first array.
-    input2
-        The second array.
+    input1, input2
+        The arrays.
     function
         The function of elements.
 

@@ -265,7 +265,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """Run the program with the given arguments, or those of the command line."""
-    parser = argparse.ArgumentParser(prog="im2rec", description=(__doc__ or "").partition("\n")[0])
+    parser = commands.Parser(prog="im2rec", description=(__doc__ or "").partition("\n")[0])
     commands.im2rec(parser)
     return run(parser.parse_args(argv))
 

@@ -110,6 +110,9 @@ class JSONLinesLogger(_FileLogger):
         return [{k: math.nan if v is None else v for k, v in row.items()} for row in rows]
 
 
+FORMULA_SIGNS = "=+-@\t\r"  # a spreadsheet runs a cell that begins with one of them
+
+
 class CSVLogger(_FileLogger):
     """Writes a table with a row for each epoch: epoch, time in seconds, metrics.
 
@@ -142,7 +145,8 @@ class CSVLogger(_FileLogger):
         rows = [*self._kept, *self._rows]
         self._names = tuple(dict.fromkeys(["epoch", "time", *(n for row in rows for n in row)]))
         with replacing(self._path) as file:
-            file.write((self._line(self._names) + self._format(rows)).encode())
+            head = self._line(name.lstrip(FORMULA_SIGNS) or "metric" for name in self._names)
+            file.write((head + self._format(rows)).encode())
 
     def _format(self, rows: list[dict[str, Any]]) -> str:
         return "".join(self._line([row.get(n, math.nan) for n in self._names]) for row in rows)
@@ -160,13 +164,13 @@ class CSVLogger(_FileLogger):
 def check_loggers(loggers: Any) -> list[Logger]:
     """Return what was given as `loggers` as a list."""
     is_several = isinstance(loggers, list | tuple | NoneType)
-    given: list[Any] = list(loggers or ()) if is_several else [loggers]
-    for each in given:
+    checked: list[Any] = list(loggers or ()) if is_several else [loggers]
+    for each in checked:
         if not isinstance(each, Logger):
             raise InvalidValue(
                 f"loggers are objects such as mx.tracking.CSVLogger('run.csv'), got {each!r}."
             )
-    return given
+    return checked
 
 
 def _missing(logger: Logger, package: str) -> MXNetError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..distributed.group import current_group
+from ..error import FormatError
 from .bar import batch_count, choose_style, progress, yielding_to_output
 from .loggers import check_loggers
 
@@ -49,8 +50,8 @@ class History(Mapping[str, list[float]]):
         try:
             return self._metrics[name]
         except KeyError:
-            known = ", ".join(self._metrics) or "none yet"
-            raise KeyError(f"No metric {name!r} was recorded; there are: {known}") from None
+            names = ", ".join(self._metrics) or "none yet"
+            raise KeyError(f"No metric {name!r} was recorded; there are: {names}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._metrics)
@@ -90,9 +91,19 @@ class History(Mapping[str, list[float]]):
         return {"epoch": list(self.epoch), "time": list(self.time), "metrics": metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the content of a checkpoint."""
-        self.epoch, self.time = list(state["epoch"]), list(state["time"])
-        self._metrics = {name: list(values) for name, values in state["metrics"].items()}
+        """Take over the content of a checkpoint, which must be numbers and nothing else."""
+        epoch, seconds = _read_numbers(state, "epoch", int), _read_numbers(state, "time", float)
+        stored = state.get("metrics")
+        if not isinstance(stored, Mapping) or not all(isinstance(name, str) for name in stored):
+            raise FormatError("The history of a checkpoint has no metrics by name.")
+        metrics = {name: _read_numbers(stored, name, float) for name in stored}
+        lengths = {len(values) for values in (epoch, seconds, *metrics.values())}
+        if len(lengths) > 1:
+            raise FormatError(
+                "The history of a checkpoint has different numbers of epochs: "
+                f"{', '.join(map(str, sorted(lengths)))}."
+            )
+        self.epoch, self.time, self._metrics = epoch, seconds, metrics
 
     def __repr__(self) -> str:
         return f"<History: {self.summary()}>"
@@ -101,10 +112,24 @@ class History(Mapping[str, list[float]]):
         names = ["epoch", "time", *self._metrics]
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_shorten(row[name])}</td>" for name in names) + "</tr>"
+            "<tr>" + "".join(f"<td>{escape(_shorten(row[name]))}</td>" for name in names) + "</tr>"
             for row in self.rows()
         )
         return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _read_numbers(state: Mapping[str, Any], name: str, kind: type) -> list[Any]:
+    """Return a list of plain numbers of a checkpoint; anything else is an error."""
+    values = state.get(name)
+    if not isinstance(values, list | tuple):
+        raise FormatError(f"The history of a checkpoint has no list {name[:80]!r}.")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, kind)):
+            raise FormatError(
+                f"The history of a checkpoint has a {type(value).__name__} in {name[:80]!r}, where "
+                "numbers are."
+            )
+    return [kind(value) for value in values]
 
 
 def _shorten(value: float) -> str:

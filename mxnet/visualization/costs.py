@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from .. import accelerator
 from ..error import MXNetError, ShapeError
-from ..graph import Graph
+from ..graph import Entry, Graph
 from ..graph.graph import interpret
 from ..graph.node import Node, auxiliary_positions
 from ..graph.passes.infer import Inferred, infer_shapes, infer_types
@@ -44,11 +45,15 @@ class LayerCost(NamedTuple):
 
 
 def layer_costs(
-    symbol: Symbol, shapes: Mapping[str, Shape], dtypes: Mapping[str, Any] | None = None
+    symbol: Symbol,
+    shapes: Mapping[str, Shape],
+    dtypes: Mapping[str, Any] | None = None,
+    inputs: Collection[str] | None = None,
 ) -> list[LayerCost]:
     """Return the cost of each operator, for inputs of these shapes.
 
-    A parameter that several layers share is counted for the first of them.
+    A parameter that several layers share is counted for the first of them. `inputs` are the
+    variables that are data, by default those with shapes.
 
     >>> x = mx.sym.FullyConnected(mx.sym.Variable('data'), num_hidden=4)
     >>> cost, = layer_costs(x, {'data': (2, 3)})
@@ -65,8 +70,9 @@ def layer_costs(
         )
     known_types = infer_types(graph, dtypes or {}, default=torch.float32)
     counted: set[Node] = set()
+    data = frozenset(shapes if inputs is None else inputs)
     return [
-        _cost(node, known_shapes, known_types, counted)
+        _cost(node, known_shapes, known_types, counted, data)
         for node in graph.nodes
         if node.op is not None
     ]
@@ -132,14 +138,28 @@ def _trace(
     return symbol, {**dict(zip(names, (x.shape for x in inputs), strict=True)), **shapes}
 
 
-def _cost(node: Node, shapes: Inferred, types: Inferred, counted: set[Node]) -> LayerCost:
+def _trained_variables(entry: Entry, data: frozenset[str]) -> list[Node]:
+    """Return the parameters behind an input of a layer: itself, or what it is put together from.
+
+    Recurrent layers of Gluon join their weights in the graph.
+    """
+    if entry.node.op is None:
+        return [entry.node]
+    variables = Graph([entry]).variables
+    return [] if any(v.name in data for v in variables) else variables
+
+
+def _cost(
+    node: Node, shapes: Inferred, types: Inferred, counted: set[Node], data: frozenset[str]
+) -> LayerCost:
     outputs = tuple(tuple(s) for s in shapes.values[node])
     kinds = [t or torch.float32 for t in types.values[node]]
     states = {node.inputs[i].node for i in auxiliary_positions(node)}
     trained = [
-        e.node
+        variable
         for e, role in zip(node.inputs, node.input_names, strict=True)
-        if e.node.op is None and role in TRAINED_ROLES
+        if role in TRAINED_ROLES
+        for variable in _trained_variables(e, data)
     ]
     fresh = [n for n in dict.fromkeys(trained) if n not in counted]
     counted.update(fresh)
@@ -185,8 +205,8 @@ def layer_times(
         call = _prepared_call(node, kernels[node], inputs)
         start = time.perf_counter()
         output = call()
-        if inputs and inputs[0].is_cuda:
-            torch.cuda.synchronize()
+        if inputs:
+            accelerator.synchronize(inputs[0].device)
         measured[node].append(time.perf_counter() - start)
         return output if isinstance(output, tuple | list) else (output,)
 
@@ -281,6 +301,7 @@ def summary_lines(
     known = None if shape is None else _all_shapes(symbol, shape)
     graph = symbol._graph
     shown = _shown_layers(graph)
+    layers = set(shown)
     table = Table(line_length, positions)
     table.rule()
     table.row(*HEADINGS)
@@ -289,7 +310,7 @@ def summary_lines(
     for node in shown:
         count = _parameters(node, known)
         total += count
-        _add_layer(table, node, known, count, set(shown))
+        _add_layer(table, node, known, count, layers)
         table.rule("=" if node is shown[-1] else "_")
     table.lines.append(f"Total params: {total}")
     table.rule()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -16,6 +17,7 @@ import numpy as np
 from ..formats.atomic import replacing
 from ..graph.node import Node
 from ..graph.passes.infer import infer_shapes
+from ..graph.unknown import is_unknown
 from ..ndarray import NDArray
 from ..ops.shapes import is_known
 from ..symbol import Symbol
@@ -25,6 +27,7 @@ from .drawing import is_parameter, node_color, node_detail
 Shape = tuple[int, ...]
 BINS = 48
 FEWEST_IN_BLOCK = 2
+UNKNOWN_COLOR, OUTPUT_COLOR = "#c4c7cc", "#dcefdc"
 
 
 def render_html(
@@ -81,11 +84,8 @@ def page_text(
         "{layout}": _asset("layout.js"),
         "{script}": _asset("page.js"),
     }
-    text = _asset("page.html")
-    for slot, part in parts.items():
-        before, _, after = text.partition(slot)
-        text = before + part + after
-    return text
+    # One pass: a name in the model that looks like a slot stays a name.
+    return re.sub(r"\{[a-z]+\}", lambda slot: parts[slot[0]], _asset("page.html"))
 
 
 def _asset(name: str) -> str:
@@ -110,8 +110,9 @@ def page_data(
             "name": node.name,
             "short": _short_name(node.name, blocks, block_of[i]),
             "operator": "" if node.op is None else node.op.name,
-            "detail": "" if node.op is None else node_detail(node),
-            "color": node_color(node),
+            "detail": _detail(node),
+            "kind": "input" if node.op is None else "layer",
+            "color": UNKNOWN_COLOR if is_unknown(node.op) else node_color(node),
             "block": block_of[i],
             "attributes": node.all_attributes(),
             "inputs": [[position[e.node], e.index] for e in node.inputs if e.node in position],
@@ -125,12 +126,47 @@ def page_data(
         }
         for i, node in enumerate(shown)
     ]
+    rows += _output_rows(symbol, position, rows)
     return {
         "title": title,
         "facts": _facts(shown, costs.values(), params),
         "nodes": rows,
         "blocks": blocks,
     }
+
+
+def _detail(node: Node) -> str:
+    if node.op is None:
+        return ""
+    return "not known here" if is_unknown(node.op) else node_detail(node)
+
+
+def _output_rows(
+    symbol: Symbol, position: Mapping[Node, int], rows: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a row for each output of the network, which reads the result of its node."""
+    results = []
+    for name, (node, index, _) in zip(symbol.list_outputs(), symbol._heads, strict=True):
+        if node not in position:
+            continue
+        shapes = rows[position[node]]["outputs"]
+        results.append(
+            {
+                "name": name,
+                "short": name,
+                "operator": "",
+                "detail": "",
+                "kind": "output",
+                "color": OUTPUT_COLOR,
+                "block": None,
+                "attributes": {},
+                "inputs": [[position[node], index]],
+                "outputs": shapes[index : index + 1],
+                "costs": None,
+                "weights": [],
+            }
+        )
+    return results
 
 
 def _short_name(name: str, blocks: list[dict[str, Any]], block: int | None) -> str:

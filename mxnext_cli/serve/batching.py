@@ -1,24 +1,23 @@
-"""Requests joined into batches, which worker threads run on one prepared model, and metrics.
-
-Counters, gauges and histograms are written in Prometheus' text format.
-"""
+"""Requests joined into batches, which a thread runs on one prepared model."""
 
 from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .metrics import Metrics
+
 Arrays = dict[str, np.ndarray]
 Predict = Callable[[Arrays], list[np.ndarray]]
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
+Outcome = list[np.ndarray] | BaseException
+MAX_SIGNATURES = 64  # of which times are remembered
+TIMES = 8  # runs of which the middle one counts
 
 
 class QueueFull(Exception):
@@ -38,7 +37,7 @@ class Job(NamedTuple):
 
     inputs: Arrays
     rows: int
-    future: Future[list[np.ndarray]]
+    future: Any  # of asyncio or of concurrent.futures
     since: float
 
     def signature(self) -> tuple:
@@ -46,11 +45,75 @@ class Job(NamedTuple):
         return tuple((n, a.shape[1:], a.dtype.str) for n, a in sorted(self.inputs.items()))
 
 
+Delivery = list[tuple[Job, Outcome]]
+
+
+def deliver(outcomes: Delivery) -> None:
+    """Give results to those who wait for them."""
+    for job, outcome in outcomes:
+        if job.future.done():  # nobody waits any more
+            continue
+        if isinstance(outcome, BaseException):
+            job.future.set_exception(outcome)
+        else:
+            job.future.set_result(outcome)
+
+
+class RunTimes:
+    """How long the model took for batches of each shape, the median of the last few runs."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple, deque[float]] = {}
+
+    def record(self, inputs: Arrays, seconds: float) -> None:
+        """Remember one run."""
+        key = self._key(inputs)
+        times = self._seconds.get(key)
+        if times is None:
+            if len(self._seconds) >= MAX_SIGNATURES:
+                self._seconds.clear()
+            times = self._seconds[key] = deque(maxlen=TIMES)
+        times.append(seconds)
+
+    def median(self, inputs: Arrays) -> float:
+        """Return the median time of the last runs of these shapes; infinity if there are few."""
+        times = self._seconds.get(self._key(inputs))
+        if times is None or len(times) < 3:
+            return float("inf")
+        return sorted(times)[len(times) // 2]
+
+    @staticmethod
+    def _key(inputs: Arrays) -> tuple:
+        return tuple((name, array.shape) for name, array in inputs.items())
+
+
+class RowLimit:
+    """How many samples a batch may have so that requests are answered in time.
+
+    A request waits for the batch before it and for its own, so each may take half of the target.
+    The limit is halved when a batch took longer, and grows by one for each that was quick.
+    """
+
+    def __init__(self, max_rows: int, target: float | None) -> None:
+        self._max, self._target = max_rows, target
+        self.rows = max_rows
+
+    def learn(self, rows: int, seconds: float) -> None:
+        """Take one run into account."""
+        if self._target is None:
+            return
+        if seconds > self._target / 2:
+            self.rows = max(1, min(self.rows, rows) // 2)
+        elif rows >= self.rows:
+            self.rows = min(self._max, self.rows + 1)
+
+
 class Batcher:
     """Collects requests and runs them in batches.
 
     A batch waits for more requests at most `max_delay` seconds, and not at all if no other request
-    is on its way: `arriving` says how many are being received.
+    is on its way: `arriving` says how many are being received. `deliver` gets the results of a
+    whole batch at once.
     """
 
     def __init__(
@@ -60,77 +123,97 @@ class Batcher:
         max_batch: int = 32,
         max_delay: float = 0.002,
         max_queue: int = 256,
-        workers: int = 1,
+        target_latency: float | None = None,
         metrics: Metrics | None = None,
         arriving: Callable[[], int] = lambda: 1,
+        deliver: Callable[[Delivery], object] = deliver,
     ) -> None:
         self._predict = predict
-        self._max_batch, self._max_delay, self._max_queue = max_batch, max_delay, max_queue
+        self._max_delay, self._max_queue = max_delay, max_queue
+        self._limit = RowLimit(max_batch, target_latency)
         self._metrics = metrics or Metrics()
-        self._arriving = arriving
+        self._arriving, self._deliver = arriving, deliver
         self._waiting: deque[Job] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
-        self._threads: set[threading.Thread] = set()
-        for _ in range(workers):
-            self._start_worker()
+        self._running = 0
+        self.times = RunTimes()
+        self._thread = self._start_worker()
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for a worker."""
+        """How many requests wait for the worker."""
         return len(self._waiting)
 
     @property
-    def workers(self) -> int:
-        """How many workers are alive."""
-        return sum(thread.is_alive() for thread in self._threads)
+    def is_idle(self) -> bool:
+        """Whether no request waits or runs."""
+        return not self._waiting and not self._running
 
-    def submit(self, inputs: Arrays) -> Future[list[np.ndarray]]:
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a worker."""
+        return self._thread.is_alive()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no more requests."""
+        return self._is_closed
+
+    def submit(self, inputs: Arrays, future: Any = None) -> Any:
         """Add a request; its future gives the outputs for its samples."""
         rows = len(next(iter(inputs.values())))
-        job = Job(inputs, rows, Future(), time.monotonic())
+        job = Job(inputs, rows, Future() if future is None else future, time.monotonic())
         with self._changed:
             if self._is_closed:
                 raise Stopping
             if len(self._waiting) >= self._max_queue:
                 raise QueueFull
             self._waiting.append(job)
-            self._changed.notify_all()
+            self._changed.notify()
         return job.future
 
+    def run_here(self, inputs: Arrays) -> list[np.ndarray]:
+        """Run a request at once, in the caller's thread."""
+        if self._is_closed:
+            raise Stopping
+        try:
+            return self._predict_timed(inputs, len(next(iter(inputs.values()))))
+        except Exception:
+            raise
+        except BaseException:  # what would end a worker must not end the caller
+            raise WorkerDied from None
+
     def close(self, timeout: float = 30.0) -> None:
-        """Take no more requests, finish those that wait, and end the workers."""
+        """Take no more requests, finish those that wait, and end the worker."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        deadline = time.monotonic() + timeout
-        for thread in list(self._threads):
-            thread.join(max(0.0, deadline - time.monotonic()))
+        self._thread.join(timeout)
         with self._changed:
-            while self._waiting:
-                self._waiting.popleft().future.set_exception(Stopping())
+            left: Delivery = [(job, Stopping()) for job in self._waiting]
+            self._waiting.clear()
+        self._deliver(left)
 
-    # -- workers ------------------------------------------------------------------------------
+    # -- the worker ---------------------------------------------------------------------------
 
-    def _start_worker(self) -> None:
+    def _start_worker(self) -> threading.Thread:
         thread = threading.Thread(target=self._work, name="mx-serve-worker", daemon=True)
-        self._threads.add(thread)
         thread.start()
+        return thread
 
     def _work(self) -> None:
         while (batch := self._next_batch()) is not None:
             try:
-                self._run(batch)
+                outcomes = self._run(batch)
             except BaseException:  # whatever ends a worker must not end the service
-                try:  # who hears of it finds the next worker at its place
-                    self._metrics.restarts.add()
-                    self._threads.discard(threading.current_thread())
-                    self._start_worker()
-                finally:
-                    for job in batch:
-                        if not job.future.done():
-                            job.future.set_exception(WorkerDied())
+                self._running = 0
+                self._metrics.restarts.add()
+                self._thread = self._start_worker()
+                self._deliver([(job, WorkerDied()) for job in batch])
                 return
+            self._running = 0
+            self._deliver(outcomes)
 
     def _next_batch(self) -> list[Job] | None:
         """Wait for requests and return those of one batch; None at the end."""
@@ -140,11 +223,12 @@ class Batcher:
                     return None
                 self._changed.wait()
             batch = [self._waiting.popleft()]
+            self._running = 1
             deadline = batch[0].since + self._max_delay
             while True:
                 self._take_alike(batch)
                 rest = deadline - time.monotonic()
-                is_full = sum(job.rows for job in batch) >= self._max_batch
+                is_full = sum(job.rows for job in batch) >= self._limit.rows
                 if is_full or rest <= 0 or self._is_closed or self._arriving() <= 0:
                     return batch
                 self._changed.wait(rest)
@@ -156,20 +240,17 @@ class Batcher:
         left: deque[Job] = deque()
         while self._waiting:
             job = self._waiting.popleft()
-            if rows + job.rows <= self._max_batch and job.signature() == signature:
+            if rows + job.rows <= self._limit.rows and job.signature() == signature:
                 batch.append(job)
                 rows += job.rows
             else:
                 left.append(job)
         self._waiting.extend(left)
 
-    def _run(self, batch: list[Job]) -> None:
-        batch = [job for job in batch if job.future.set_running_or_notify_cancel()]
-        if not batch:
-            return
-        if len(batch) == 1:
-            self._run_one(batch[0])
-            return
+    def _run(self, batch: list[Job]) -> Delivery:
+        batch = [job for job in batch if not job.future.done()]  # the client gave up
+        if len(batch) <= 1:
+            return [(job, self._run_one(job)) for job in batch]
         joined = {
             name: np.concatenate([job.inputs[name] for job in batch]) for name in batch[0].inputs
         }
@@ -180,116 +261,27 @@ class Batcher:
         except Exception:  # which of them is wrong shows when each runs alone
             outputs, can_split = [], False
         if not can_split:
-            for job in batch:
-                self._run_one(job)
-            return
+            return [(job, self._run_one(job)) for job in batch]
+        results: Delivery = []
         start = 0
         for job in batch:
-            job.future.set_result([out[start : start + job.rows] for out in outputs])
+            results.append((job, [out[start : start + job.rows] for out in outputs]))
             start += job.rows
+        return results
 
-    def _run_one(self, job: Job) -> None:
+    def _run_one(self, job: Job) -> Outcome:
         try:
-            job.future.set_result(self._predict_timed(job.inputs, job.rows))
+            return self._predict_timed(job.inputs, job.rows)
         except Exception as error:
-            job.future.set_exception(error)
+            return error
 
     def _predict_timed(self, inputs: Arrays, rows: int) -> list[np.ndarray]:
         start = time.perf_counter()
         outputs = self._predict(inputs)
-        self._metrics.model_seconds.observe(time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self.times.record(inputs, seconds)
+        self._limit.learn(rows, seconds)
+        self._metrics.model_seconds.observe(seconds)
         self._metrics.batches.observe(rows)
         self._metrics.rows.add(rows)
         return outputs
-
-
-class Counter:
-    """A number that only grows, for each value of one label."""
-
-    def __init__(self, name: str, about: str, label: str = "") -> None:
-        self._name, self._about, self._label = name, about, label
-        self._values: dict[str, float] = {} if label else {"": 0}
-        self._lock = threading.Lock()
-
-    def add(self, amount: float = 1, label: str = "") -> None:
-        """Add to the number."""
-        with self._lock:
-            self._values[label] = self._values.get(label, 0) + amount
-
-    def value(self, label: str = "") -> float:
-        """Return the number."""
-        return self._values.get(label, 0)
-
-    def lines(self) -> list[str]:
-        """Return the lines of the text format."""
-        shown = [f"# HELP {self._name} {self._about}", f"# TYPE {self._name} counter"]
-        for label, value in sorted(self._values.items()):
-            where = f'{{{self._label}="{label}"}}' if self._label else ""
-            shown.append(f"{self._name}{where} {value:g}")
-        return shown
-
-
-class Gauge:
-    """A number that is read when it is asked for."""
-
-    def __init__(self, name: str, about: str, read: Callable[[], float]) -> None:
-        self._name, self._about, self._read = name, about, read
-
-    def lines(self) -> list[str]:
-        """Return the lines of the text format."""
-        return [
-            f"# HELP {self._name} {self._about}",
-            f"# TYPE {self._name} gauge",
-            f"{self._name} {self._read():g}",
-        ]
-
-
-class Histogram:
-    """How often values fell below each of some limits."""
-
-    def __init__(self, name: str, about: str, limits: Sequence[float]) -> None:
-        self._name, self._about, self._limits = name, about, tuple(limits)
-        self._counts = [0] * (len(self._limits) + 1)
-        self._sum = 0.0
-        self._lock = threading.Lock()
-
-    def observe(self, value: float) -> None:
-        """Count one value."""
-        with self._lock:
-            self._counts[bisect_left(self._limits, value)] += 1
-            self._sum += value
-
-    @property
-    def count(self) -> int:
-        """How many values were counted."""
-        return sum(self._counts)
-
-    def lines(self) -> list[str]:
-        """Return the lines of the text format."""
-        shown = [f"# HELP {self._name} {self._about}", f"# TYPE {self._name} histogram"]
-        with self._lock:
-            counts, total = list(self._counts), self._sum
-        below = 0
-        for limit, count in zip((*self._limits, "+Inf"), counts, strict=True):
-            below += count
-            shown.append(f'{self._name}_bucket{{le="{limit}"}} {below}')
-        return [*shown, f"{self._name}_sum {total:g}", f"{self._name}_count {below}"]
-
-
-class Metrics:
-    """What the server counts."""
-
-    def __init__(self) -> None:
-        self.requests = Counter("mx_requests_total", "Requests by status code.", "code")
-        self.rows = Counter("mx_rows_total", "Samples that were predicted.")
-        self.restarts = Counter("mx_worker_restarts_total", "Workers that died and were replaced.")
-        self.seconds = Histogram("mx_request_seconds", "Time from request to answer.", SECONDS)
-        self.batches = Histogram("mx_batch_rows", "Samples in each batch.", ROWS)
-        self.model_seconds = Histogram("mx_model_seconds", "Time of the model per batch.", SECONDS)
-        self.gauges: list[Gauge] = []
-
-    def text(self) -> str:
-        """Return everything in the text format."""
-        parts = (self.requests, self.rows, self.restarts, self.seconds, self.batches,
-                 self.model_seconds, *self.gauges)  # fmt: skip
-        return "\n".join(line for part in parts for line in part.lines()) + "\n"

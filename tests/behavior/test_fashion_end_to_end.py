@@ -23,7 +23,7 @@ pytestmark = [
 
 def test_a_network_learns_clothes():
     mx.random.seed(3)
-    training = FashionMNIST(train=True).transform_first(transforms.ToTensor())
+    training = FashionMNIST(train=True).take(15_000).transform_first(transforms.ToTensor())
     checking = FashionMNIST(train=False).transform_first(transforms.ToTensor())
     net = nn.HybridSequential()
     net.add(
@@ -47,7 +47,7 @@ def test_a_network_learns_clothes():
     metric = mx.metric.Accuracy()
     for images, labels in gluon.data.DataLoader(checking, 1000):
         metric.update(labels, net(images))
-    assert metric.get()[1] > 0.88
+    assert metric.get()[1] > 0.82
 
 
 def _written_as_pictures(folder: Path, count: int) -> None:
@@ -65,7 +65,7 @@ def test_the_same_pictures_through_record_files(tmp_path):
 
     mx.random.seed(4)
     np.random.seed(4)  # noqa: NPY002 (im2rec and old initialisers draw from it)
-    _written_as_pictures(tmp_path / "pictures", 6000)
+    _written_as_pictures(tmp_path / "pictures", 3000)
     prefix = str(tmp_path / "clothes")
     im2rec.main(
         [prefix, str(tmp_path / "pictures"), "--list", "--recursive", "--train-ratio", "0.8"]

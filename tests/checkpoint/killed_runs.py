@@ -227,8 +227,9 @@ def _new(base: Path, name: str) -> Path:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=TRAININGS)
+    parser.add_argument("kinds", choices=TRAININGS, nargs="+")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    prove(given.kind, given.kills, given.seed)
+    options = parser.parse_args()
+    for kind in options.kinds:
+        prove(kind, options.kills, options.seed)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 import mxnet as mx
 from mxnet.contrib import quantization as quant
@@ -224,6 +223,8 @@ def test_a_sum_of_integers_has_the_values_of_mxnet_1_9_1():
 
 
 def digits():
+    from sklearn.datasets import load_digits  # takes seconds to import
+
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
     # The last writers are held out.

@@ -68,9 +68,8 @@ def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
 def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> None:
     """A wrong conversion is an error that shows the numbers; no file appears."""
     target = tmp_path / "net.onnx"
-    monkeypatch.setattr(
-        conversion, "_onnx_runner", lambda proto: lambda feed: [np.full((2, 3), 9.0, np.float32)]
-    )
+    wrong = [np.full((2, 3), 9.0, np.float32)]
+    monkeypatch.setattr(conversion, "run_file", lambda file, cases: dict.fromkeys(cases, wrong))
     with pytest.raises(ConversionError, match="above the tolerance"):
         mx.convert.convert(_dense(), target, shapes=[(2, 4)])
     assert list(tmp_path.iterdir()) == []

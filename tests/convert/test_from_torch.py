@@ -93,11 +93,130 @@ def test_other_architectures_are_refused(theirs: ResNet18) -> None:
         mx.convert.load_torch_parameters(wide, theirs)
 
 
-def test_bottlenecks_of_torchvision_are_refused() -> None:
-    """Shapes would agree, but they stride elsewhere: numbers would be wrong."""
-    state = {"layer1.0.conv3.weight": torch.ones(1)}
-    with pytest.raises(MXNetError, match="strides"):
-        mx.convert.load_torch_parameters(vision.resnet50_v1(), state)
+class Bottleneck(nn.Module):
+    """A bottleneck of torchvision's, which strides in its 3x3 convolution."""
+
+    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+        super().__init__()
+        inner = channels // 4
+        self.conv1, self.bn1 = nn.Conv2d(inputs, inner, 1, bias=False), nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3, self.bn3 = nn.Conv2d(inner, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        shortcut = nn.Conv2d(inputs, channels, 1, stride, bias=False)
+        self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn1(self.conv1(x)).relu()
+        y = self.bn3(self.conv3(self.bn2(self.conv2(y)).relu()))
+        return (y + self.downsample(x)).relu()
+
+
+class SmallResNet(nn.Module):
+    """A ResNet of two bottlenecks under torchvision's names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8)
+        self.layer1 = nn.Sequential(Bottleneck(8, 16, 1))
+        self.layer2 = nn.Sequential(Bottleneck(16, 32, 2))
+        self.fc = nn.Linear(32, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.max_pool2d(self.bn1(self.conv1(x)).relu(), 3, 2, 1)
+        return self.fc(self.layer2(self.layer1(x)).mean((2, 3)))
+
+
+def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
+    """Shapes agree, but strides are elsewhere: the network is changed, and says so."""
+    theirs = randomize(SmallResNet())
+    net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
+    net.initialize()
+    net.hybridize()
+    data = torch.randn(1, 3, 64, 64)
+    net(mx.nd.from_torch(data))
+    for _ in range(2):  # a second time nothing is moved back
+        with pytest.warns(UserWarning, match=r"strides are in the 3x3 convolutions.*export"):
+            mx.convert.load_torch_parameters(net, theirs)
+        answer = net(mx.nd.from_torch(data)).asnumpy()
+        assert relative_error(answer, theirs(data).detach().numpy()) < 1e-5
+
+
+def inverted_residual(inputs: int, channels: int, stride: int, expansion: int) -> nn.Sequential:
+    """Return the layers of torchvision's inverted residual, under its names."""
+
+    def conv(before: int, after: int, kernel: int, step: int, groups: int) -> nn.Sequential:
+        layer = nn.Conv2d(before, after, kernel, step, kernel // 2, groups=groups, bias=False)
+        return nn.Sequential(layer, nn.BatchNorm2d(after), nn.ReLU6())
+
+    inner = inputs * expansion
+    layers = [conv(inputs, inner, 1, 1, 1)] if expansion != 1 else []
+    layers += [conv(inner, inner, 3, stride, inner), nn.Conv2d(inner, channels, 1, bias=False)]
+    return nn.Sequential(*layers, nn.BatchNorm2d(channels))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, channels: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        self.conv = inverted_residual(inputs, channels, stride, expansion)
+        self.adds = stride == 1 and inputs == channels
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.conv(x) if self.adds else self.conv(x)
+
+
+class MobileNet(nn.Module):
+    """MobileNetV2 under torchvision's names."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)]
+        rows += [(6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+        stem = nn.Conv2d(3, 32, 3, 2, 1, bias=False)
+        layers: list[nn.Module] = [nn.Sequential(stem, nn.BatchNorm2d(32), nn.ReLU6())]
+        width = 32
+        for expansion, channels, count, stride in rows:
+            for i in range(count):
+                layers.append(Residual(width, channels, 1 if i else stride, expansion))
+                width = channels
+        last = nn.Conv2d(width, 1280, 1, bias=False)
+        layers.append(nn.Sequential(last, nn.BatchNorm2d(1280), nn.ReLU6()))
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(1280, classes))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+def test_mobilenets_of_torchvision_load(tmp_path: pathlib.Path) -> None:
+    """Ours has one more layer and no last bias; a checkpoint that does not fit changes nothing."""
+    theirs = randomize(MobileNet(4))
+    path = str(tmp_path / "mobilenet_v2.pth")
+    torch.save(theirs.state_dict(), path)
+    with pytest.warns(UserWarning, match="the last layer has a bias"):
+        net = vision.mobilenet_v2_1_0(classes=4, pretrained=path)
+    data = torch.randn(1, 3, 64, 64)
+    assert (
+        relative_error(net(mx.nd.from_torch(data)).asnumpy(), theirs(data).detach().numpy()) < 1e-5
+    )
+    small = vision.mobilenet_v2_0_5(classes=4)
+    small.initialize()
+    names = list(small.collect_params())
+    with pytest.raises(MXNetError, match="another architecture"):
+        mx.convert.load_torch_parameters(small, path)
+    assert list(small.collect_params()) == names
+
+
+def randomize(module: nn.Module) -> nn.Module:
+    """Fill all normalizations with numbers that matter; return the module for evaluation."""
+    torch.manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 1.5)
+            part.weight.data.uniform_(0.5, 1.5)
+            part.bias.data.normal_(0, 0.1)
+    return module.eval()
 
 
 def test_modules_become_blocks(theirs: ResNet18) -> None:

@@ -14,6 +14,7 @@ import mxnet as mx
 from mxnet.convert import UnsupportedTorch
 from mxnet.convert.torch_rows import TORCH_ROWS
 from mxnet.ops import registry
+from tests.golden.zoo_cases import SEEN
 from tests.onnx.running import relative_error
 
 WITHOUT_US = """
@@ -165,13 +166,12 @@ def test_endless_loops_are_refused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(mx.gluon.model_zoo.vision.MODELS))
+@pytest.mark.parametrize("name", SEEN)
 def test_zoo_models_are_exported_by_torch(name: str) -> None:
-    """`torch.export` takes every network of the zoo; its code has torch's layers only."""
+    """`torch.export` takes a network of each family; its code has torch's layers only."""
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
     net.initialize(mx.init.Xavier())
-    large = {"inceptionv3": 299, "alexnet": 224, "squeezenet": 224, "densenet": 224}
-    size = next((n for start, n in large.items() if name.startswith(start)), 64)
+    size = max(64, SEEN[name])
     data = mx.nd.random.normal(shape=(1, 3, size, size))
     wanted = net(data).asnumpy()
     module = net.to_torch(shapes=[data.shape])

@@ -58,16 +58,24 @@ def test_a_lost_server_of_an_asynchronous_store_is_named():
     assert "Rank 1 on " in ended[0].err and EXPECTED["killed"] in ended[0].err, ended[0].err
 
 
+def test_a_server_that_holds_a_fast_worker_back_keeps_it_close():
+    settings = {"MXNET_KVSTORE_MAX_STALENESS": 2}
+    for process in succeeded(run_forked(push_at_different_speeds, 2, timeout=150, **settings)):
+        assert process.out == "close\n"
+
+
 def test_different_shapes_dtypes_keys_and_settings_are_errors_on_both():
     for process in succeeded(run_forked(disagree, 2, timeout=150)):
         assert process.out == "all raised\n" and process.seconds < LIMIT
 
 
-def test_a_missing_worker_is_named():
-    present = run_forked(only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=2, timeout=150)
+def test_a_missing_worker_is_named_while_it_is_waited_for_and_at_the_end():
+    present = run_forked(only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=4, timeout=150)
     for process in present:
         assert process.status == 1 and process.seconds < LIMIT
         assert "missing rank 1; present rank 0 on" in process.err
+    assert "mxnet: waiting for 1 of 3 workers: rank 1 has not joined 127.0.0.1:" in present[0].err
+    assert "waiting for" not in present[1].err  # one of them says it
 
 
 def push_forever(fault, optimizer=None):
@@ -95,6 +103,22 @@ def push_to_a_lost_server():
             fail("killed")
         store.push(keys, [mx.nd.ones(4)] * 8)
         store.pull(keys, out=[mx.nd.zeros(4) for _ in keys])
+
+
+def push_at_different_speeds():
+    """Rank 0 pushes as fast as it can, and sees that rank 1 is not far behind."""
+    store = mx.kvstore.create("dist_async")
+    store.init("w", mx.nd.zeros(2))
+    store.set_optimizer(mx.optimizer.SGD(learning_rate=-1.0))
+    out = mx.nd.zeros(2)
+    for number in range(1, 13):
+        value = mx.nd.array([1, 0] if store.rank == 0 else [0, 1])
+        store.push("w", value)
+        store.pull("w", out=out)
+        own, other = out.asnumpy()[:: 1 if store.rank == 0 else -1]
+        assert own == number and other >= number - 2, (store.rank, out)
+        time.sleep(0.05 * store.rank)
+    print("close")
 
 
 def fail(fault):
@@ -154,5 +178,6 @@ def raised(call, *texts):
 
 
 def only_arrive():
-    """Create a store and do nothing."""
+    """Create a store and do nothing, with little patience."""
+    mx.distributed.rendezvous.QUIET_SECONDS = 1.0
     mx.kvstore.create("dist_sync")

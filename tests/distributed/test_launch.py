@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 
@@ -15,6 +16,7 @@ from tests.distributed.workers import launch, run_forked
 SHOW = """
 import os
 names = "RANK WORLD_SIZE LOCAL_RANK DMLC_ROLE DMLC_NUM_WORKER GIVEN".split()
+assert len(os.environ["MXNET_JOB_SECRET"]) == 64 and os.environ["MXNET_JOB_SECRET"].strip()
 print(*(os.environ.get(n) for n in names))
 """
 FAIL_ONCE = """
@@ -50,7 +52,7 @@ def test_workers_get_their_place_and_their_lines_a_prefix():
 def test_a_failure_ends_the_others_and_its_status_is_passed_on():
     ended = launched("-n", "2", sys.executable, "-c", FAIL_ONCE)
     assert ended.status == 7 and ended.seconds < 100
-    assert "mx launch: rank 1 ended with status 7" in ended.err
+    assert re.search(r"mx launch: rank 1 on \S+ ended with status 7\n", ended.err), ended.err
 
 
 def test_restarts_with_the_same_and_with_fewer_workers():
@@ -90,6 +92,7 @@ def test_the_commands_of_mpi_slurm_and_ssh_are_shown(tmp_path, capsys):
     options = ["-n", "1", "--launcher", "ssh", "-H", str(hosts), "--sync-dst-dir", "/tmp/job"]
     assert main([*options, "--dry-run", "python", "t.py"]) == 0
     shown = capsys.readouterr().out
+    assert "StrictHostKeyChecking" not in shown and "BatchMode=yes" in shown
     assert "rsync -az" in shown and "localhost:/tmp/job/" in shown and "cd /tmp/job && " in shown
 
 
@@ -110,3 +113,30 @@ def test_an_interrupted_launcher_ends_its_workers():
     ended = launched("-n", "2", sys.executable, "-c", INTERRUPT)
     assert ended.status == 128 + signal.SIGTERM, ended.err
     assert ended.seconds < 100
+
+
+def test_the_secret_of_a_job_is_on_no_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("MXNET_JOB_SECRET", "5ecret")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("localhost:2\n")
+    for launcher in ("ssh", "mpi", "slurm"):
+        assert main(["-n", "2", "-H", str(hosts), "--launcher", launcher, "--dry-run", "p"]) == 0
+        assert "5ecret" not in capsys.readouterr().out
+
+
+def test_host_lines_that_are_options_are_refused(tmp_path):
+    hosts = tmp_path / "hosts"
+    for line in ("-oProxyCommand=touch x", "a;b", "$(x)"):
+        hosts.write_text(f"good\n{line}\n")
+        with pytest.raises(mx.MXNetError, match=r"Line 2 of .* is not the name of a host"):
+            read_hosts(str(hosts))
+
+
+def test_limits_come_from_our_variables_and_mxnets(monkeypatch):
+    from mxnet.distributed.heartbeat import silence_limit
+
+    assert silence_limit() == 20
+    monkeypatch.setenv("PS_HEARTBEAT_TIMEOUT", "7")
+    assert silence_limit() == 7
+    monkeypatch.setenv("MXNET_KVSTORE_HEARTBEAT", "5")
+    assert silence_limit() == 5

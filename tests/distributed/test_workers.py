@@ -56,6 +56,10 @@ def run_all():
         sparse_gradients_equal_one_process,
         synchronized_batch_norm_equals_the_joined_batch,
         horovod_programs_run,
+        horovods_reductions,
+        horovods_exchanges,
+        process_sets_limit_collectives,
+        mistakes_are_errors_on_all_workers,
         metrics_are_summed,
         estimator_equals_one_process,
         the_learning_rate_reaches_the_optimizer,
@@ -479,7 +483,8 @@ def horovod_programs_run():
     params = net.collect_params()
     hvd.broadcast_parameters(params, root_rank=1)
     assert net.weight.data().asnumpy().tolist() == [[2, 2]]
-    trainer = hvd.DistributedTrainer(params, "sgd", {"learning_rate": 1.0})
+    half = hvd.Compression.fp16
+    trainer = hvd.DistributedTrainer(params, "sgd", {"learning_rate": 1.0}, compression=half)
     with autograd.record():
         loss = net(nd.ones((1, 2)) * (rank + 1)).sum()
     loss.backward()
@@ -490,6 +495,122 @@ def horovod_programs_run():
     weight = nd.zeros(2)
     update(0, nd.ones(2) * (rank + 1), weight)
     np.testing.assert_allclose(weight.asnumpy(), [-(n + 1) / 2] * 2, atol=1e-6)
+
+
+def horovods_reductions():
+    """The numbers are those of Horovod's own tests."""
+    n, rank = hvd.size(), hvd.rank()
+    own = nd.array([rank + 1, -rank])
+    for op, expected in (
+        (hvd.Sum, [n * (n + 1) / 2, -n * (n - 1) / 2]),
+        (hvd.Average, [(n + 1) / 2, -(n - 1) / 2]),
+        (hvd.Min, [1, -(n - 1)]),
+        (hvd.Max, [n, 0]),
+        (hvd.Product, [np.prod(range(1, n + 1)), 0]),
+    ):
+        assert hvd.allreduce(own, op=op).asnumpy().tolist() == expected
+        rows = nd.broadcast_to(own.reshape((1, 2)), (n + 1, 2))
+        part = hvd.reducescatter(rows, op=op)  # the first worker gets two rows, the others one
+        assert part.asnumpy().tolist() == [expected] * (2 if rank == 0 else 1)
+    integers = nd.array([3, 5, -7], dtype="int32")
+    scaled = hvd.allreduce(integers, average=False, prescale_factor=0.3)
+    assert scaled.asnumpy().tolist() == [0, n, -2 * n] and scaled.dtype == np.int32
+    scaled = hvd.allreduce(integers, postscale_factor=0.5)
+    assert scaled.asnumpy().tolist() == [1, 2, -3]
+    pair = hvd.grouped_reducescatter([nd.ones(n), nd.ones((n, 2))], op=hvd.Sum)
+    assert [p.asnumpy().tolist() for p in pair] == [[n], [[n, n]]]
+
+
+def horovods_exchanges():
+    n, rank = hvd.size(), hvd.rank()
+    first, second = hvd.grouped_allgather([nd.ones(rank + 1), nd.ones((1, 2)) * rank])
+    assert first.shape == (n * (n + 1) // 2,)
+    assert second.asnumpy().tolist() == [[r, r] for r in range(n)]
+    for dtype in ("float32", "int64", "float16", "uint8"):
+        rows = nd.array(np.repeat(np.arange(n), rank + 1)[:, None].repeat(2, 1), dtype=dtype)
+        out, counts = hvd.alltoall(rows, splits=nd.array([rank + 1] * n, dtype="int32"))
+        assert out.asnumpy().tolist() == [[rank, rank]] * (n * (n + 1) // 2)
+        assert np.dtype(out.dtype) == dtype
+        assert counts.asnumpy().tolist() == list(range(1, n + 1)) and counts.dtype == np.int32
+    out, counts = hvd.alltoall(nd.arange(5), splits=[2] + [0] * (n - 1))  # rows may be left over
+    assert out.asnumpy().tolist() == [0, 1] * (n if rank == 0 else 0)
+
+
+def process_sets_limit_collectives():
+    n, rank = hvd.size(), hvd.rank()
+    last = hvd.add_process_set([n - 1])
+    both = hvd.add_process_set(hvd.ProcessSet([0, 1]))
+    assert (last.size(), both.size()) == (1, 2) and both.included() is (rank < 2)
+    if both.included():
+        assert both.rank() == rank
+        assert hvd.allreduce(nd.ones(1) * rank, process_set=both).asscalar() == 0.5
+        assert hvd.broadcast(nd.ones(1) * rank, root_rank=1, process_set=both).asscalar() == 1
+        assert hvd.allgather(nd.ones(1) * rank, process_set=both).asnumpy().tolist() == [0, 1]
+        assert hvd.allgather_object(rank, process_set=both) == [0, 1]
+        net = gluon.nn.Dense(1, in_units=1, use_bias=False)
+        net.initialize(mx.init.One())
+        trainer = hvd.DistributedTrainer(
+            net.collect_params(), "sgd", {"learning_rate": 1.0}, process_set=both
+        )
+        with autograd.record():
+            loss = net(nd.ones((1, 1)) * (rank + 1)).sum()
+        loss.backward()
+        trainer.step(1)
+        assert net.weight.data().asscalar() == 1 - 1.5
+    else:
+        with pytest.raises(mx.MXNetError, match=f"Rank {rank} is not in ProcessSet"):
+            hvd.allreduce(nd.ones(1), process_set=both)
+    with pytest.raises(ValueError, match="already"):
+        hvd.add_process_set([0, 1])
+    assert hvd.remove_process_set(both) and not hvd.remove_process_set(both)
+    assert hvd.remove_process_set(last)
+    with pytest.raises(mx.MXNetError, match="was not added"):
+        hvd.barrier(both)
+
+
+def mistakes_are_errors_on_all_workers():
+    """What only one worker does wrong is an error on all of them, and never a hang or an abort."""
+    n, rank = hvd.size(), hvd.rank()
+    is_odd = rank == 1
+    other = np.float64 if is_odd else np.float32
+    for call in (
+        lambda: hvd.broadcast(nd.ones(2 + is_odd), root_rank=0),
+        lambda: hvd.broadcast(nd.ones(2, dtype=other), root_rank=0),
+        lambda: hvd.broadcast(nd.ones(2), root_rank=int(is_odd)),
+        lambda: hvd.broadcast_object(1, root_rank=int(is_odd)),
+        lambda: hvd.broadcast_parameters({"w": nd.ones(2 + is_odd)}),
+        lambda: hvd.allgather(nd.ones((2, 2 + is_odd))),
+        lambda: hvd.allgather(nd.ones(2, dtype=other)),
+        lambda: hvd.allgather(nd.ones((2,) * (1 + is_odd))),
+        lambda: hvd.alltoall(nd.ones((n, 2 + is_odd))),
+        lambda: hvd.alltoall(nd.ones(n, dtype=other)),
+        lambda: hvd.allreduce(nd.ones(2 + is_odd), op=hvd.Max),
+        lambda: hvd.allreduce(nd.ones(2), op=hvd.Max if is_odd else hvd.Min),
+        lambda: hvd.reducescatter(nd.ones(2 + is_odd)),
+        lambda: hvd.broadcast(nd.ones(2), root_rank=0) if is_odd else hvd.allgather(nd.ones(2)),
+        lambda: hvd.add_process_set([0] if is_odd else [1]),
+    ):
+        with pytest.raises(hvd.Disagreement, match="rank 1"):
+            call()
+    for splits, text in (
+        ([1.0] * n, "splits are integers, got float32"),
+        (nd.ones(n), "splits are integers, got float32"),
+        ([n] * n, "cannot be split"),
+        ([1] * (n + 1), "cannot be split"),
+    ):
+        with pytest.raises(mx.MXNetError, match=text):
+            hvd.alltoall(nd.ones(n), splits=splits)
+        expected = text if is_odd else "Workers differ in alltoall"
+        with pytest.raises(mx.MXNetError, match=expected):  # on all, if one is wrong
+            hvd.alltoall(nd.ones(n), splits=splits if is_odd else [1] * n)
+    for call, text in (
+        (lambda: hvd.alltoall(nd.ones(n + 1)), "cannot be split evenly"),
+        (lambda: hvd.allreduce(nd.ones(1), op=hvd.Adasum), "Adasum is not supported"),
+        (lambda: hvd.allreduce(nd.ones(1), average=True, op=hvd.Sum), "not both"),
+        (lambda: hvd.broadcast(nd.ones(1), root_rank=n), f"root_rank {n} is not among"),
+    ):
+        with pytest.raises(mx.MXNetError, match=text):
+            call()
 
 
 def metrics_are_summed():

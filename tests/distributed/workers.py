@@ -45,8 +45,10 @@ def _main(function: Callable, arguments: Sequence[Any], variables: dict[str, str
     os.environ.update(variables)
     status = 0
     try:
-        mx.kvstore.kvstore_server.serve_role()  # what `import mxnet` ends with
-        function(*arguments)
+        if variables.get("DMLC_ROLE", "worker") == "worker":
+            function(*arguments)
+        else:  # what `import mxnet` turns into
+            status = mx.kvstore.kvstore_server.run_role()
     except SystemExit as end:
         status = end.code or 0
     except BaseException:
@@ -83,7 +85,12 @@ def run_forked(
 
 
 def run_forked_roles(
-    function: Callable, workers: int, servers: int, *arguments: Any, timeout: float = 120
+    function: Callable,
+    workers: int,
+    servers: int,
+    *arguments: Any,
+    timeout: float = 120,
+    **settings: str,
 ) -> list[Ended]:
     """Run a function in all roles of MXNet's launcher; ranks are given by arrival."""
     job = {
@@ -91,6 +98,7 @@ def run_forked_roles(
         "DMLC_PS_ROOT_PORT": str(free_port()),
         "DMLC_NUM_WORKER": str(workers),
         "DMLC_NUM_SERVER": str(servers),
+        **settings,
     }
     roles = ["scheduler"] + ["server"] * servers + ["worker"] * workers
     return _run([(r, {**job, "DMLC_ROLE": r}) for r in roles], function, arguments, timeout)

@@ -11,11 +11,9 @@ import pytest
 import mxnet as mx
 from mxnet import nd
 from mxnet.base import NDArrayHandle, py_str
-from mxnet.ops import registry
-from mxnet.symbol.codegen import make_function
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.grammar.calling import arrays_of
+from tests.grammar.calling import arrays_of, symbol_function
 from tests.grammar.sampling import families, rows_of
 
 sym = mx.sym
@@ -342,7 +340,7 @@ def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
         row, expected = case
         arrays = arrays_of(row)
         variables = [sym.var(f"v{i}") for i in range(len(arrays))]
-        graph = make_function(registry.get(row.op), row.op)(*variables, name="node", **row.attrs)
+        graph = symbol_function(row.op)(*variables, name="node", **row.attrs)
         names = []
         cached = nd.CachedOp(graph)
         cached._register_op_hook(lambda name, op, array: names.append(name), True)

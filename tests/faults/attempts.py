@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import subprocess
-import sys
+
+from tests.programs import run_program
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCALE = float(os.environ.get("MXNEXT_FAULTS", "1"))
@@ -22,15 +22,7 @@ def run_child(module: str, *args: object, seconds: float = 120) -> dict:
 
     A crash, a hang and an uncaught error all fail here.
     """
-    command = [sys.executable, "-X", "faulthandler", "-m", f"tests.faults.{module}"]
-    done = subprocess.run(
-        [*command, *map(str, args)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=seconds * max(1.0, SCALE),
-        check=False,
-    )
+    command = ("-m", f"tests.faults.{module}", *map(str, args))
+    done = run_program(*command, cwd=ROOT, timeout=seconds * max(1.0, SCALE))
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stderr[-3000:]}"
     return json.loads(done.stdout.splitlines()[-1])

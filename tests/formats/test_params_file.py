@@ -16,6 +16,7 @@ import torch
 from mxnet.dtypes import BY_TORCH, TABLE
 from mxnet.error import DTypeError, FormatError, MXNetError
 from mxnet.formats import params_file
+from mxnet.formats.atomic import UnwritableFile
 from mxnet.formats.params_file import (
     CSR,
     V1,
@@ -368,6 +369,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         write(path, [torch.zeros(5)])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs a full disk")
+def test_a_full_disk_is_not_called_a_missing_folder():
+    with pytest.raises(UnwritableFile, match="No space left on device") as error:
+        write("/dev/full", [torch.ones(100_000)])
+    assert not isinstance(error.value, FileNotFoundError | PermissionError)
 
 
 def test_links_and_permissions_are_kept(tmp_path):

@@ -46,6 +46,25 @@ def test_eager_answer_equals_hybrid_answer(name):
     assert_allclose(seen(mx, name), seen(mx, name, hybridize=True), rtol=1e-4, atol=1e-4)
 
 
+def layers_of(name):
+    """Return the operators of a network with their attributes, but for numbers of channels."""
+    net = vision.get_model(name)
+    nodes = json.loads(net(mx.sym.var("data")).tojson())["nodes"]
+    sizes = ("num_filter", "num_group", "num_hidden", "num_args")
+    return {
+        (n["op"], *((k, v) for k, v in n.get("attrs", {}).items() if k not in sizes))
+        for n in nodes
+        if n["op"] != "null"
+    }
+
+
+def test_every_network_is_built_of_the_layers_of_those_that_are_run():
+    """Only a network of each family is run and converted: the others repeat its layers."""
+    run = set().union(*map(layers_of, SEEN))
+    others = {name: layers_of(name) - run for name in vision.MODELS if name not in SEEN}
+    assert {name: layers for name, layers in others.items() if layers} == {}
+
+
 def test_unknown_network_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"Model nope is not supported.*\n\talexnet\n"):
         vision.get_model("nope")

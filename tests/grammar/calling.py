@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,20 @@ from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
+from mxnet.symbol import codegen
 from tests.grammar.sampling import Row
+
+
+@functools.cache
+def eager_function(name: str) -> Callable[..., Any]:
+    """Return a function of an operator; like those of `mx.nd`, it remembers its calls."""
+    return make_function(registry.get(name), name, NDArray)
+
+
+@functools.cache
+def symbol_function(name: str) -> Callable[..., Any]:
+    """Return a function of an operator that composes symbols."""
+    return codegen.make_function(registry.get(name), name)
 
 
 def arrays_of(row: Row) -> list[NDArray]:
@@ -21,8 +36,7 @@ def arrays_of(row: Row) -> list[NDArray]:
 
 def call(row: Row, arrays: list[NDArray], **more: Any) -> list[NDArray]:
     """Run the operator eagerly and return its outputs as a list."""
-    function = make_function(registry.get(row.op), row.op, NDArray)
-    out = function(*arrays, **row.attrs, **more)
+    out = eager_function(row.op)(*arrays, **row.attrs, **more)
     return out if isinstance(out, list) else [out]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ def for_rows(applies: Callable[[Row], bool], at_most: int | None = None) -> Call
 def rows_for(test: Callable, rows: Sequence[Row]) -> list[Row]:
     """Return the rows of one operator that a test holds for."""
     applies = getattr(test, "applies", lambda row: True)
-    return [r for r in rows if applies(r)][: getattr(test, "at_most", None)]
+    return list(itertools.islice(filter(applies, rows), getattr(test, "at_most", None)))
 
 
 def check_all(rows: Sequence[Row], check: Callable[[Row], None]) -> None:

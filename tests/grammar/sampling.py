@@ -5,6 +5,7 @@ Plain Python and NumPy only, so that the recorder can read the same rows inside 
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 import pkgutil
@@ -100,7 +101,11 @@ class Row:
         )
 
     def arrays(self) -> list[np.ndarray]:
-        """Return the input arrays."""
+        """Return the input arrays, drawn once and copied for each test."""
+        return [a.copy() for a in self._drawn]
+
+    @functools.cached_property
+    def _drawn(self) -> list[np.ndarray]:
         seed = zlib.crc32(self.key.encode()) & 0x7FFFFFFF
         return [
             v.make((seed + i) & 0x7FFFFFFF)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
+from collections.abc import Iterator
 
 import mxnet
 
@@ -12,8 +14,9 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 # From the bottom up; a package may import packages of lower lines, and its own.
 LAYERS = [
     {
-        "base", "context", "dtypes", "env", "error", "memory", "registry", "name", "attribute",
-        "caches", "libinfo", "companions", "compatibility", "tracebacks",
+        "accelerator", "base", "context", "dtypes", "env", "error", "memory", "registry", "name",
+        "attribute", "caches", "libinfo", "companions", "compatibility", "role",
+        "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites", "anomaly"},
@@ -35,6 +38,7 @@ LAYERS = [
     {"gluon", "module", "rnn"},
     {
         "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "__main__",
+        "serving",
     },
 ]  # fmt: skip
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
@@ -45,32 +49,29 @@ def _package_of(path: pathlib.Path) -> str:
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
+def _import_statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
+    """Yield imports with whether they stand in a function; those for type checkers are left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            yield child, inside
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _import_statements(child, inside or is_function)
+
+
 def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
     """Return (package, inside a function) for every import of this package."""
     package = ["mxnet", *path.relative_to(ROOT).with_suffix("").parts[:-1]]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    checking = {
-        id(n)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for n in ast.walk(node)
-    }
-    local = {
-        id(n)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for n in ast.walk(node)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ImportFrom) or id(node) in checking:
-            continue
+    targets: list[tuple[str, bool]] = []
+    for node, inside in _import_statements(ast.parse(path.read_text(encoding="utf-8")), False):
         base = package[: len(package) - node.level + 1] if node.level else []
         parts = base + (node.module.split(".") if node.module else [])
         if parts[:1] == ["mxnet"]:
-            targets = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
-            found += [(t, id(node) in local) for t in targets]
-    return found
+            names = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
+            targets += [(name, inside) for name in names]
+    return targets
 
 
 def test_imports_go_down() -> None:
@@ -90,3 +91,25 @@ def test_imports_go_down() -> None:
             if not (inside and one in allowed):
                 wrong.append(one)
     assert not wrong, "imports that go up: " + ", ".join(wrong)
+
+
+# Words that belong to one maker's devices, in code; text for people may use them.
+DEVICE_WORDS = re.compile(
+    r"is_cuda|is_xpu|is_mps|\btorch\.(cuda|xpu|mps|accelerator)\b|torch\.backends\.(cuda|cudnn|mps)"
+    r"|ProfilerActivity\.|\.pin_memory\(|[\"'](cuda|xpu|mps|hip|privateuseone)[\"':]"
+)
+
+
+def test_one_module_knows_the_kinds_of_devices() -> None:
+    """CUDA, XPU and MPS are named in `accelerator` alone; all others ask it."""
+    folders = [ROOT, ROOT.parent / "mxnext_cli", ROOT.parent / "benchmarks"]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
+    assert len(files) > 400
+    wrong = []
+    for path in files:
+        if path == ROOT / "accelerator.py":
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if DEVICE_WORDS.search(line):
+                wrong.append(f"{path.relative_to(ROOT.parent)}:{number}: {line.strip()}")
+    assert not wrong, "go through mxnet/accelerator.py:\n" + "\n".join(wrong)

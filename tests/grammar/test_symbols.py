@@ -6,15 +6,20 @@ import numpy as np
 
 import mxnet as mx
 from mxnet.ops import registry
-from mxnet.symbol.codegen import make_function
-from tests.grammar.calling import arrays_of, call, differentiable, run_backward
+from tests.grammar.calling import (
+    arrays_of,
+    call,
+    differentiable,
+    run_backward,
+    symbol_function,
+)
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
 
 def _symbol(row: Row, count: int) -> mx.sym.Symbol:
     inputs = [mx.sym.Variable(f"in{i}") for i in range(count)]
-    return make_function(registry.get(row.op), row.op)(*inputs, name="it", **row.attrs)
+    return symbol_function(row.op)(*inputs, name="it", **row.attrs)
 
 
 def _bound(symbol: mx.sym.Symbol, row: Row, reqs: dict[str, str]) -> mx.executor.Executor:

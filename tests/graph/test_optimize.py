@@ -524,3 +524,19 @@ def test_passes_on_and_off(name, monkeypatch):
     plain = outputs(*build(name))
     agree(plain[0], optimized[0], 1e-5)
     agree(plain[1], optimized[1], 1e-9)
+
+
+def test_merged_nodes_compute_the_same(monkeypatch):
+    """Nodes are merged by operator, attributes and inputs; random ones and heads stay apart."""
+    x = mx.sym.var("x")
+    same = mx.sym.exp(x, name="e1") * mx.sym.exp(x, name="e2")
+    net = mx.sym.Group([same, mx.sym.exp(x, name="e3"), mx.sym.Dropout(same, p=0.5, name="d")])
+    exe = net.bind(mx.cpu(), {"x": nd.array([1, 2])})
+    merged = exe.get_optimized_symbol()
+    assert merged.tojson().count('"op": "exp"') == 1
+    for ours, theirs in zip(
+        exe.forward(), merged.bind(mx.cpu(), {"x": nd.array([1, 2])}).forward(), strict=True
+    ):
+        np.testing.assert_array_equal(ours.asnumpy(), theirs.asnumpy())
+    monkeypatch.setenv("MXNET_ELIMINATE_COMMON_EXPR", "0")
+    assert exe.get_optimized_symbol().tojson().count('"op": "exp"') == 3

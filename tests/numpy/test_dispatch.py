@@ -111,3 +111,15 @@ def test_numpy_scalars_take_the_type_of_the_array() -> None:
     x = np.array([5, 3], dtype="int32")
     assert (x // onp.int64(2)).dtype == "int32"
     assert (np.array([5.0], dtype="float16") // onp.float32(2)).dtype == "float16"
+
+
+@pytest.mark.parametrize("name", ["greater", "less_equal", "equal", "not_equal", "add", "hypot"])
+def test_scalars_of_numpy_at_the_left(name: str) -> None:
+    """NumPy hands over arrays without axes, so that `max(numpy_scalar, array)` compares."""
+    x = np.array([1.0, 2.0])
+    for number in (onp.float32(2), onp.int64(2), onp.array(2.0)):
+        out = getattr(onp, name)(number, x)
+        assert type(out) is np.ndarray
+        onp.testing.assert_allclose(out.asnumpy(), getattr(onp, name)(2, x.asnumpy()), rtol=1e-6)
+    assert max(np.array(1.0), onp.float32(2)) == 2
+    assert max(onp.float32(1), np.array(2.0)) == 2

@@ -12,6 +12,7 @@ import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.gluon.model_zoo import vision
 from mxnet.onnx.export import build_model
+from tests.golden.zoo_cases import SEEN
 from tests.onnx.running import relative_error, run
 from tests.onnx.test_node_tests import _arrays, _imported, passing_names
 
@@ -67,16 +68,8 @@ def test_imported_models_are_exported() -> None:
 
 
 QUICK = ("squeezenet1.1", "resnet18_v2", "mobilenetv2_0.25")
-# The last pooling of these needs the image they were made for; 64 pixels do for the others.
-LARGE = {"inceptionv3": 299, "alexnet": 224, "squeezenet": 224, "densenet": 224}
-CASES = [
-    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-    for name in sorted(vision.MODELS)
-]
-
-
-def _size(name: str) -> int:
-    return next((size for start, size in LARGE.items() if name.startswith(start)), 64)
+# The other networks repeat the layers of these, as `tests/gluon/test_model_zoo.py` proves.
+CASES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in SEEN]
 
 
 def _network(name: str) -> mx.gluon.HybridBlock:
@@ -98,7 +91,7 @@ def _move_statistics(net: mx.gluon.HybridBlock) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_zoo_model_goes_out_and_comes_back(name: str) -> None:
     """The error stays below 1e-5 in onnxruntime, and below 2e-6 after the way back."""
-    size = _size(name)
+    size = max(64, SEEN[name])
     net = _network(name)
     data = mx.nd.random.normal(shape=(1, 3, size, size))
     net(data)

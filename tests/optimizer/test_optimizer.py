@@ -664,3 +664,13 @@ def _assert_close(found, expected, tolerance):
     """Compare relative to the largest value: small ones may be differences of large ones."""
     largest = np.abs(expected).max(initial=0)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * largest)
+
+
+def test_an_optimizer_of_executed_text():
+    """A class that `exec` makes without a module's name has none, as in some notebooks."""
+    names = {"mx": mx}
+    exec("class Own(mx.optimizer.SGD):\n    def update(self, *args):\n        pass", names)
+    del names["__builtins__"]
+    weight = mx.nd.ones(2)
+    mx.optimizer.get_updater(names["Own"]())([0], [mx.nd.ones(2)], [weight])
+    assert weight.asnumpy().tolist() == [1, 1]

@@ -272,13 +272,23 @@ def test_counter_and_names():
     assert [str(n) for n in named] == ["mine", "c", "t", "f", "e"]
 
 
+def test_calls_about_servers_warn_and_change_nothing():
+    before = dict(profiler.control.CONFIG)
+    with pytest.warns(UserWarning, match="Every worker records itself") as warned:
+        profiler.set_config(profile_all=True, filename="server.json", profile_process="server")
+        profiler.set_state("run", profile_process="server")
+        profiler.dump(profile_process="server")
+    assert len(warned) == 3 and dict(profiler.control.CONFIG) == before
+    assert not profiler.control.recording.running
+
+
 def test_mistakes_are_told():
     with pytest.raises(MXNetError, match=r"Cannot find argument 'filenam'.*Did you mean"):
         profiler.set_config(filenam="x")
     with pytest.raises(KeyError):
         profiler.set_state("go")
-    with pytest.raises(MXNetError, match="server"):
-        profiler.set_state("run", profile_process="server")
+    with pytest.raises(KeyError):
+        profiler.set_state("run", profile_process="scheduler")
     with pytest.raises(AssertionError, match="format"):
         profiler.dumps(format="xml")
     with pytest.raises(AssertionError, match="sort_by"):

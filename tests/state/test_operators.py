@@ -7,7 +7,6 @@ call gives what the first one gave.
 from __future__ import annotations
 
 import contextlib
-import functools
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ import pytest
 import mxnet as mx
 from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
-from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
-from tests.grammar.calling import arrays_of, differentiable
+from tests.grammar.calling import arrays_of, differentiable, eager_function
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 from tests.grammar.test_symbols import _bound, _symbol
@@ -44,14 +42,9 @@ MODES = (
 )
 
 
-@functools.cache
-def _function(name: str) -> Any:
-    return make_function(registry.get(name), name, NDArray)
-
-
 def call(row: Row, arrays: list[NDArray]) -> list[NDArray]:
     """Run the operator eagerly; a second call of the same form is cached."""
-    out = _function(row.op)(*arrays, **row.attrs)
+    out = eager_function(row.op)(*arrays, **row.attrs)
     return out if isinstance(out, list) else [out]
 
 

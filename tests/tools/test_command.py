@@ -385,3 +385,12 @@ def test_a_reader_of_the_help_may_leave(tmp_path):
         command, shell=True, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False
     )
     assert result.stderr == ""
+
+
+def test_a_second_package_is_found(tmp_path):
+    for name in ("mxnet", "mxnext"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "other" / "mxnet").mkdir(parents=True)  # not a package
+    twins = doctor.find_twins([str(ROOT), str(tmp_path), str(tmp_path), str(tmp_path / "other")])
+    assert [path.name for path, _ in twins] == ["mxnet", "mxnext"]

@@ -193,3 +193,37 @@ def test_damaged_onnx_files(capsys):
         error = capsys.readouterr().err
         assert "bad.onnx" in error
         assert len(error.splitlines()) <= 17
+
+
+@pytest.mark.slow
+def test_a_free_batch(capsys):
+    """Other batches than the given one run, in ONNX and in torch; both are compared on one."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    shape = ["--shape", "2,2,6,6", "--dynamic-batch"]
+    for target in ("onnx", "torch"):
+        facts = converted(capsys, CONVOLUTION, "--to", target, *shape, "-o", "net")
+        assert facts["inputs"] == 7  # one of them of another batch
+    x = np.ones((5, 2, 6, 6), np.float32)
+    (there,) = onnxruntime.InferenceSession("net.onnx").run(None, {"data": x})
+    program = torch.export.load("net.pt2").module()
+    np.testing.assert_allclose(program(torch.from_numpy(x)).detach().numpy(), there, rtol=1e-4)
+    assert len(there) == 5
+
+
+def test_opsets_are_chosen(capsys):
+    onnx = pytest.importorskip("onnx")
+    converted(capsys, DENSE, "--to", "onnx", "--shape", "2,5", "--opset", "17", "-o", "net")
+    assert onnx.load("net.onnx").opset_import[0].version == 17
+    arguments = ["convert", DENSE, "--to", "mxnet", "--shape", "2,5", "-o", "new"]
+    assert main([*arguments, "--opset", "17"]) == 2
+    assert "--opset is for onnx" in capsys.readouterr().err
+
+
+def test_int8_says_what_it_gains(capsys):
+    """Bytes of the parameters, seconds of a prediction, and how often the answer is the same."""
+    np.save("x.npy", np.random.default_rng(0).random((4, 2, 6, 6), np.float32))
+    facts = converted(capsys, CONVOLUTION, "--to", "int8", "--input", "x.npy", "-o", "net")
+    change = facts["change"]
+    assert change["bytes"][1] < change["bytes"][0]
+    assert min(change["seconds"]) > 0
+    assert change["same_top1"] is None or 0 <= change["same_top1"] <= 1

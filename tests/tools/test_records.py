@@ -260,7 +260,7 @@ def test_index_is_made_again(images, capsys):
 
 
 def test_missing_files_are_named(tmp_path, capsys):
-    assert "no such file" in said(capsys, "rec", "info", tmp_path / "a.rec", code=1).err
+    assert "No such file" in said(capsys, "rec", "info", tmp_path / "a.rec", code=1).err
 
 
 def test_info_of_the_program(capsys, monkeypatch, tmp_path):

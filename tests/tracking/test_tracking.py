@@ -233,3 +233,41 @@ def test_loggers_end_when_training_fails(tmp_path):
 def test_what_is_no_logger_is_refused():
     with pytest.raises(ValueError, match="loggers are objects such as"):
         module_fit(num_epoch=1, loggers="run.csv")
+
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"epoch": [HOSTILE], "time": [1.0], "metrics": {"train_loss": [0.5]}},
+        {"epoch": [0], "time": [HOSTILE], "metrics": {"train_loss": [0.5]}},
+        {"epoch": [0], "time": [1.0], "metrics": {"train_loss": [HOSTILE]}},
+        {"epoch": [0], "time": [1.0], "metrics": {"train_loss": [0.5, 0.25]}},
+        {"epoch": 0, "time": [1.0], "metrics": {}},
+        {"epoch": [0], "time": [1.0], "metrics": [HOSTILE]},
+    ],
+)
+def test_histories_of_files_hold_numbers_only(state):
+    history = mx.tracking.History()
+    with pytest.raises(mx.MXNetError, match="history of a checkpoint"):
+        history.load_state_dict(state)
+    assert history.epoch == []
+
+
+def test_names_in_histories_are_text():
+    history = mx.tracking.History()
+    history.load_state_dict({"epoch": [0], "time": [1], "metrics": {HOSTILE: [float("nan")]}})
+    history.add(1, 2.0, {HOSTILE: 0.5})
+    assert "<script>" not in history._repr_html_()
+    again = mx.tracking.History()
+    again.load_state_dict(history.state_dict())
+    assert again.time == [1.0, 2.0]
+
+
+def test_a_name_in_a_table_is_never_a_formula(tmp_path):
+    logger = mx.tracking.CSVLogger(tmp_path / "run.csv")
+    logger.begin(mx.tracking.History())
+    logger.log({"epoch": 0, "time": 1.0, "=cmd()": 0.5})
+    assert (tmp_path / "run.csv").read_text().splitlines()[0] == "epoch,time,cmd()"

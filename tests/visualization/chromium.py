@@ -31,6 +31,11 @@ class Browser:
                 "--headless",
                 "--no-sandbox",
                 "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
                 "--remote-debugging-pipe",
                 f"--user-data-dir={profile}",
                 f"--window-size={size[0]},{size[1]}",
@@ -99,7 +104,7 @@ class Browser:
             self.complaints.append(str(params["args"]))
         elif method == "Network.requestWillBeSent":
             address = params["request"]["url"]
-            if not address.startswith(("file:", "data:")):
+            if not address.startswith(("file:", "data:", "blob:")):
                 self.complaints.append(f"asked for {address}")
 
     def open(self, address: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.gluon import nn
+from mxnet.visualization import costs
 from tests.golden.summary_programs import PROGRAMS, answer
 
 RECORDED = Path(__file__).parent.parent / "golden" / "summaries.json"
@@ -99,3 +100,20 @@ def test_blocks_that_cannot_be_traced():
 
     with pytest.raises(TypeError, match="must be a HybridBlock"):
         mx.viz.print_costs(Plain(), mx.nd.ones((1,)))
+
+
+def test_a_summary_collects_its_layers_once(monkeypatch):
+    """The time of a summary grows as the graph does: no set of all layers for each of them."""
+    net = mx.sym.var("x")
+    for _ in range(5):
+        net = mx.sym.relu(net)
+    collections = []
+    add_layer = costs._add_layer
+
+    def spy(table, node, known, count, shown):
+        collections.append(shown)
+        add_layer(table, node, known, count, shown)
+
+    monkeypatch.setattr(costs, "_add_layer", spy)
+    mx.viz.print_summary(net, shape={"x": (1, 2)})
+    assert len(collections) == 6 and len({id(layers) for layers in collections}) == 1

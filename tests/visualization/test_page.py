@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 
@@ -79,6 +80,70 @@ def test_nested_blocks():
     assert block_of == [1, 1, 0, None, None]
 
 
+def test_outputs_are_nodes():
+    """Each output reads its node, also where one node has several."""
+    parts = s.split(s.var("data"), num_outputs=2, axis=1, name="parts")
+    data = page_data(s.Group([parts[1], parts[0] * 2]), {"data": (1, 4)}, {}, "net")
+    outputs = [n for n in data["nodes"] if n["kind"] == "output"]
+    assert [(n["name"], n["inputs"], n["outputs"]) for n in outputs] == [
+        ("parts_output1", [[1, 1]], ["1×2"]),
+        (outputs[1]["name"], [[2, 0]], ["1×2"]),
+    ]
+
+
+@pytest.mark.parametrize("name", ["{layout}", "{script}", "{model}", "\\1", "{title}"])
+def test_names_that_look_like_slots_stay_names(name):
+    text = page_text(s.relu(s.var("x"), name=name), title=name)
+    assert embedded(text)["nodes"][1]["name"] == name
+    assert text.count("function layeredLayout") == text.count("function showDetails") == 1
+    assert f"<title>{name}</title>" in text
+
+
+UNKNOWN = {
+    "nodes": [
+        {"op": "null", "name": "data", "inputs": []},
+        {"op": "null", "name": "label", "inputs": []},
+        {"op": "WarpCTC", "name": "ctc", "attr": {"label_length": "4"},
+         "inputs": [[0, 0], [1, 0]]},
+        {"op": "Activation", "name": "act", "attr": {"act_type": "relu"}, "inputs": [[2, 1]]},
+    ],
+    "arg_nodes": [0, 1],
+    "heads": [[3, 0]],
+}  # fmt: skip
+
+
+def test_operators_that_are_not_known_are_gray(tmp_path, capsys, monkeypatch):
+    """The commands draw and describe a model that cannot run; reading it to run is an error."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "speech-symbol.json").write_text(json.dumps(UNKNOWN))
+    assert main(["view", "speech", "--shape", "data=2,3"]) == 0
+    assert "gray: WarpCTC" in capsys.readouterr().out
+    rows = embedded((tmp_path / "speech.html").read_text(encoding="utf-8"))["nodes"]
+    (ctc,) = [r for r in rows if r["operator"] == "WarpCTC"]
+    assert ctc["attributes"] == {"label_length": "4"}
+    assert ctc["detail"] == "not known here"
+    (act,) = [r for r in rows if r["name"] == "act"]
+    assert ctc["color"] != act["color"]
+    assert act["inputs"] == [[rows.index(ctc), 1]]
+    assert main(["info", "speech-symbol.json"]) == 1
+    said = capsys.readouterr().out
+    assert "1 WarpCTC, 1 Activation" in said
+    assert "problem: operator WarpCTC is not registered here" in said
+    with pytest.raises(mx.MXNetError, match="WarpCTC"):
+        mx.sym.load("speech-symbol.json")
+    assert main(["summary", "speech", "--shape", "data=2,3"]) == 1
+
+
+def interleaved():
+    """Two blocks of which each reads the other, and a third that reads itself through them."""
+    x = s.var("data")
+    a = s.relu(x, name="a_first")
+    b = s.sigmoid(a, name="b_first")
+    a = s.tanh(b, name="a_second")
+    b = s.exp(x, name="b_second")
+    return s.Group([s.relu(a + b, name="a_third"), s.relu(s.relu(b, name="c_x"), name="c_y")])
+
+
 def test_names_cannot_become_markup():
     text = page_text(s.relu(s.var("x"), name="</script><script>alert(1)</script>"), title="<i>&")
     assert "alert(1)" in text
@@ -118,7 +183,7 @@ def test_the_page_in_a_browser(model, tmp_path, monkeypatch):
         page.open((tmp_path / "net.html").as_uri())
         shown = "document.querySelectorAll('.box').length"
         details = "document.getElementById('details').innerText"
-        assert page.run(shown) == 13
+        assert page.run(shown) == 14
 
         page.click("[data-key=n1]")
         said = page.run(details)
@@ -129,19 +194,19 @@ def test_the_page_in_a_browser(model, tmp_path, monkeypatch):
         page.screenshot(tmp_path / "chosen.png")
 
         page.click("[data-key=n1]", count=2)  # folds the block of the layer
-        assert page.run(shown) == 10
+        assert page.run(shown) == 11
         assert "4 layers" in page.run(details)
-        page.click("[data-key=b0]", count=2)
-        assert page.run(shown) == 13
+        page.click("[data-key='b0.1']", count=2)
+        assert page.run(shown) == 14
 
         page.click("#search")
         page.type("stage2 conv\n")
         assert page.run("document.querySelectorAll('.box.match').length") == 1
         assert "stage2_conv" in page.run(details)
         page.click("#fold")
-        assert page.run(shown) == 7
+        assert page.run(shown) == 8
         page.click("#unfold")
-        assert page.run(shown) == 13
+        assert page.run(shown) == 14
 
         before = page.run("view.scale")
         page.mouse("mouseWheel", 600, 400, deltaX=0, deltaY=-300)
@@ -152,3 +217,54 @@ def test_the_page_in_a_browser(model, tmp_path, monkeypatch):
         assert "<b>fc</b>" in page.run("document.body.textContent")
         assert page.complaints == []
     assert (tmp_path / "chosen.png").stat().st_size > 10_000
+
+
+OVERLAPS = """(() => {
+  const rects = [...document.querySelectorAll('.edge-label')].map((t) => t.getBoundingClientRect());
+  return rects.flatMap((a, i) => rects.slice(i + 1).filter((b) =>
+    a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom)).length;
+})()"""
+UPWARD = """drawn.edges.filter((e) =>
+  drawn.layout.y.get(e.source) >= drawn.layout.y.get(e.target)).length"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
+def test_folded_graphs_labels_pictures_and_phones(tmp_path):
+    """No arrows back, labels that keep apart, saved drawings, and the width of a phone."""
+    wide = s.Group([s.relu(s.var("data"), name=f"branch{i}") for i in range(12)])
+    pages = {"folded": interleaved(), "wide": wide, "{layout}": s.relu(s.var("x"), name="{layout}")}
+    for name, symbol in pages.items():
+        shape = {symbol.list_arguments()[0]: (1, 256, 14, 14)}
+        mx.viz.render_html(symbol, tmp_path / f"{name}.html", shape=shape)
+    with chromium.Browser(tmp_path / "profile") as page:
+        page.open((tmp_path / "folded.html").as_uri())
+        for button in ("#fold", "#unfold", "#fold"):
+            page.click(button)
+            assert page.run(UPWARD) == 0
+        assert "3 of 3" in page.run("document.getElementById('boxes').textContent")
+        page.screenshot(tmp_path / "folded.png")
+        assert page.run("svgText()").count("<rect") > 4
+        page.run("window.picture = 0; drawPng((blob) => { window.picture = blob.size; })")
+        deadline = time.monotonic() + 30
+        while not page.run("window.picture"):
+            assert time.monotonic() < deadline
+        assert page.run("window.picture") > 2000
+
+        page.open((tmp_path / "wide.html").as_uri())
+        assert page.run(OVERLAPS) == 0
+        page.screenshot(tmp_path / "wide.png")
+
+        page.open((tmp_path / "{layout}.html").as_uri())
+        assert page.run("document.querySelectorAll('.box').length") == 3
+
+        page.call("Emulation.setDeviceMetricsOverride", width=390, height=780, deviceScaleFactor=2,
+                  mobile=True)  # fmt: skip
+        page.open((tmp_path / "folded.html").as_uri())
+        assert page.run("document.documentElement.scrollWidth") <= 390
+        graph = "document.getElementById('graph').getBoundingClientRect()"
+        assert page.run(f"{graph}.width") == 390 and page.run(f"{graph}.height") > 250
+        page.click(".box")
+        assert page.run("document.getElementById('details').getBoundingClientRect().bottom") <= 781
+        page.screenshot(tmp_path / "phone.png")
+        assert page.complaints == []

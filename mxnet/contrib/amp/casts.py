@@ -89,7 +89,7 @@ class MixedPrecision(Interpreter):
         return _cast(tensor, dtype)
 
     def _keeps_half(self, tensor: Tensor | None) -> bool:
-        return tensor is not None and self.target == "float16" and not tensor.is_cuda
+        return tensor is not None and self.target == "float16" and tensor.is_cpu
 
     def build(self, node: Node) -> None:
         """Put casts between a new node and its inputs."""

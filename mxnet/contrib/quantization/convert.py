@@ -57,10 +57,8 @@ def quantize_graph(
     ----------
     sym
         Symbol of the float model.
-    arg_params
-        Parameters by name.
-    aux_params
-        Auxiliary states by name.
+    arg_params, aux_params
+        Parameters and auxiliary states by name.
     ctx
         Device of the calibration.
     excluded_sym_names
@@ -120,10 +118,8 @@ def calib_graph(
     ----------
     qsym
         The quantized symbol.
-    arg_params
-        Parameters by name.
-    aux_params
-        Auxiliary states by name.
+    arg_params, aux_params
+        Parameters and auxiliary states by name.
     collector
         What `quantize_graph` returned.
     calib_mode
@@ -222,10 +218,8 @@ def quantize_model_mkldnn(
     ----------
     sym
         Symbol of the float model.
-    arg_params
-        Parameters by name.
-    aux_params
-        Auxiliary states by name.
+    arg_params, aux_params
+        Parameters and auxiliary states by name.
     args
         Further arguments of `quantize_model`.
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import operator
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ... import context as ctx
+from ...error import MXNetError
 from ...initializer import Initializer, Uniform
 from ...module import Module
 from ...ndarray import NDArray
@@ -202,13 +206,20 @@ class SVRGModule(Module):
         """Return a dict for each device from lists for each parameter."""
         names = self._exec_group.param_names
         return [
-            {name: row[i] for name, row in zip(names, grads, strict=True) if row[i] is not None}
+            {
+                name: grad
+                for name, devices in zip(names, grads, strict=True)
+                if (grad := devices[i]) is not None
+            }
             for i in range(self._ctx_len)
         ]
 
     def _accumulate_kvstore(self, key: str, value: Sequence[NDArray]) -> None:
         """Share the sum of some gradients of a parameter among the devices."""
-        totals = [sum(v.as_in_context(device) for v in value) for device in self._context]
+        totals = [
+            functools.reduce(operator.add, (v.as_in_context(device) for v in value))
+            for device in self._context
+        ]
         self._allocate_gradients(key, totals)
 
     def _allocate_gradients(self, key: str, value: Sequence[NDArray]) -> None:
@@ -265,10 +276,17 @@ class SVRGModule(Module):
         monitor: Any = None,
         sparse_row_id_fn: Callable | None = None,
         *,
+        resume: str | os.PathLike | None = None,
+        resume_every: int | None = None,
         progress: bool | None = None,
         loggers: Any = None,
     ) -> History:
         """Train on an iterator, as `Module.fit`, with a snapshot every `update_freq` epochs."""
+        if resume is not None or resume_every is not None:
+            raise MXNetError(
+                "SVRGModule.fit cannot resume: the mean gradient of the snapshot is in no file. "
+                "Leave `resume` and `resume_every` out."
+            )
         return super().fit(
             _WithSnapshots(train_data, self, begin_epoch),
             eval_data,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.data._utils.collate import default_collate_fn_map
 
-from ... import ndarray
 from ...context import current_context
 from ...dtypes import to_torch
 from ...error import DTypeError, MXNetError, ShapeError
@@ -62,6 +62,14 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
     return wrap_plain(type(first), stacked, first._ctx)
 
 
+def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.Tensor:
+    """Stack arrays for torch's DataLoader."""
+    return plain(_stacked(arrays))
+
+
+default_collate_fn_map[NDArray] = _collate  # so that it takes Gluon's data sets
+
+
 def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
     first, allocate = tensors[0], _allocation.get()
     if allocate is None or first.device.type != "cpu" or first.requires_grad:
@@ -100,10 +108,8 @@ def from_numpy(values: np.ndarray) -> NDArray:
             f"Samples of NumPy type {values.dtype} cannot become an array. Convert them to numbers "
             "with transform(), or give the DataLoader a function that makes batches: batchify_fn."
         ) from None
-    ctx = current_context()
-    if ctx.device_type != "cpu" or ctx.device_id:
-        return ndarray.array(values, ctx=ctx, dtype=values.dtype)
-    return _array(torch.from_numpy(np.ascontiguousarray(values)).reshape(values.shape))
+    array = _array(torch.from_numpy(np.ascontiguousarray(values)).reshape(values.shape))
+    return array.as_in_context(current_context())
 
 
 def _array(tensor: torch.Tensor) -> NDArray:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-import torch
-
+from ... import accelerator
 from ...context import Context, cpu_pinned
 from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
@@ -107,10 +106,7 @@ class _MultiWorkerIter:
 def pinned(batch: Any, ctx: Context) -> Any:
     """Return a batch with its arrays in pinned memory; where there is no GPU, in name only."""
     if isinstance(batch, NDArray):
-        tensor = plain(batch)
-        if torch.cuda.is_available():
-            tensor = tensor.pin_memory()
-        return wrap_plain(type(batch), tensor, ctx)
+        return wrap_plain(type(batch), accelerator.pin(plain(batch)), ctx)
     if isinstance(batch, list | tuple):
         return [pinned(part, ctx) for part in batch]
     return batch

@@ -32,6 +32,7 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data._utils import signal_handling
 from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
+from ... import accelerator
 from ...base import is_np_shape
 from ...error import MXNetError
 from ...formats.image_codec import limit_threads, resting_threads
@@ -244,7 +245,7 @@ class WorkerProcesses(TorchLoader):
             prefetch_factor=max(1, -(-ahead // count)),
             persistent_workers=True,
             timeout=timeout,
-            pin_memory=pin and torch.cuda.is_available(),
+            pin_memory=pin and accelerator.can_pin(),
             worker_init_fn=functools.partial(_begin, Switches.here()),
             multiprocessing_context=_context(),
             generator=torch.Generator(),  # torch's own draw leaves the user's stream alone

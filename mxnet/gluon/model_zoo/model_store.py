@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from ...context import Context
 from ...error import MXNetError
 from ..block import Block
 from ..utils import check_sha1, download, named_mirrors, replace_file, repository_addresses
+from .weights import advise
 
 __all__ = ["get_model_file", "purge"]
 
@@ -108,9 +110,8 @@ def get_model_file(name: str, root: str | None = None) -> str:
         raise MXNetError(
             f"Trained parameters of {name}: {problem}. Put {file_name}.params (SHA-1 "
             f"{SHA1[name]}) into {folder}, or name another folder by root= or MXNET_HOME, or "
-            "a mirror of the model zoo (an address or a folder) by MXNET_GLUON_REPO. Or give a "
-            "torch checkpoint of the same architecture: pretrained='resnet18.pth', a .safetensors "
-            "file, or 'hf://owner/name' of the Hugging Face Hub."
+            "a mirror of the model zoo (an address or a folder) by MXNET_GLUON_REPO. "
+            f"{advise(name)}"
         )
     for folder in map(Path, mirrors):
         for path in (folder / target.name, folder / "gluon/models" / target.name):
@@ -145,30 +146,15 @@ def load_pretrained(
 ) -> Any:
     """Return the network, with trained parameters if wanted.
 
-    `pretrained` may name a torch checkpoint instead: a ``.pth`` or ``.safetensors`` file, or
-    ``hf://owner/name`` of the Hugging Face Hub.
+    `pretrained` may name a file instead, see `mx.convert.load_weights`.
     """
-    if isinstance(pretrained, str):
-        from ...convert import load_torch_parameters
+    if isinstance(pretrained, str | os.PathLike):
+        from ...convert import load_weights
 
-        load_torch_parameters(net, _checkpoint(pretrained))
-        net.collect_params().reset_ctx(ctx)
+        load_weights(net, pretrained, ctx)
     elif pretrained:
         net.load_parameters(get_model_file(name, root=root), ctx=ctx)
     return net
-
-
-def _checkpoint(name: str) -> str:
-    """Return the path of a torch checkpoint, fetched from the Hugging Face Hub if it is there."""
-    if not name.startswith("hf://"):
-        return name
-    try:
-        import huggingface_hub  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise MXNetError(
-            f"{name}: the Hugging Face Hub needs its library: pip install huggingface_hub"
-        ) from error
-    return huggingface_hub.hf_hub_download(name.removeprefix("hf://"), "model.safetensors")
 
 
 def purge(root: str | None = None) -> None:

@@ -10,14 +10,18 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ... import autograd, dtypes, initializer, ndarray, symbol
 from ...base import mx_real_t, users_stacklevel
 from ...caches import ForkSafeLock
 from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
 from ...imperative.gradient import attach
-from ...imperative.handle import leave_graphs, plain, wrap_plain
-from ...memory import untouched_zeros
+from ...imperative.handle import exported, leave_graphs, plain, wrap_plain
+from ...imperative.state import state
+from ...memory import expose, untouched_zeros
 from ...ndarray import NDArray
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
@@ -86,6 +90,8 @@ class Parameter:
     >>> p.data().shape, p.grad().shape
     ((2, 3), (2, 3))
     """
+
+    _torch: Tensor | None = None  # what torch modules hold: on the array's memory
 
     def __init__(
         self,
@@ -347,6 +353,7 @@ class Parameter:
         else:
             arrays = [data.copyto(ctx) for ctx in self._ctx_list]
         self._grad = self._attached(arrays)
+        self._move_torch(arrays)
         self._data = arrays  # last: other threads take it to mean that all is there
         Generation.number += 1
 
@@ -424,6 +431,7 @@ class Parameter:
             return
         with autograd.pause():
             self._data = [array.astype(dtype) for array in self._data]
+            self._move_torch(self._data)
             old = self._grad
             self._init_grad()
             if old is not None and self._grad is not None:
@@ -491,6 +499,9 @@ class Parameter:
             )
         if self._data is None:
             self._require_data()
+        substitutes = state.substitutes
+        if substitutes is not None and self in substitutes:
+            return substitutes[self]
         return self._check_and_get(self._data, ctx)
 
     def list_data(self) -> list[NDArray]:
@@ -501,6 +512,9 @@ class Parameter:
                 f"because its storage type is {self._stype}. Please use row_sparse_data() instead."
             )
         self._require_data()
+        substitutes = state.substitutes
+        if substitutes is not None and self in substitutes:
+            return [substitutes[self]]
         return self._check_and_get(self._data, list)
 
     def _check_grad(self) -> None:
@@ -587,6 +601,65 @@ class Parameter:
             return copies[0]
         return ndarray.add_n(*(c.as_nd_ndarray() for c in copies)) / len(copies)
 
+    # -- torch --------------------------------------------------------------------------------
+
+    def as_torch(self) -> Tensor:
+        """Return the `torch.nn.Parameter` on this parameter's memory, always the same one.
+
+        What torch writes into it, such as an optimizer's update, is the parameter's new value.
+        Its `grad` is torch's own and has nothing to do with `Parameter.grad()`. A parameter that
+        is not differentiable, such as a moving mean, is an ordinary tensor: a buffer.
+
+        >>> p = mx.gluon.Parameter("w", shape=(2,), init="zeros")
+        >>> p.initialize()
+        >>> p.as_torch().data.add_(1)
+        tensor([1., 1.])
+        >>> p.data().asnumpy()
+        array([1., 1.], dtype=float32)
+        """
+        self._require_data()
+        if self._torch is None:
+            if len(self._data) > 1:
+                raise MXNetError(
+                    f"Parameter '{self.name}' has copies on {self._ctx_list}; torch modules have "
+                    "one of each parameter. Call reset_ctx() with one context first."
+                )
+            if self._stype != "default":
+                raise MXNetError(
+                    f"Parameter '{self.name}' is {self._stype}; torch's parameters are dense."
+                )
+            memory = exported(self._data[0])
+            if self._differentiable and memory.is_floating_point():
+                memory = torch.nn.Parameter(memory, requires_grad=self._grad_req != "null")
+            self._torch = memory
+        return self._torch
+
+    def _adopt(self, tensor: Tensor) -> None:
+        """Take a torch module's tensor as the memory of this parameter; see `as_torch`."""
+        data = tensor.detach()
+        if not data.is_contiguous():
+            data = data.contiguous()
+            tensor.data = data
+        expose(data)
+        array = wrap_plain(ndarray.NDArray, data if data.ndim else data.view(1))
+        self._shape, self._dtype = array.shape, array.dtype
+        self._torch = None  # it is on this memory already
+        self._init_impl(array, [array.context], is_owned=True)
+        self._torch = tensor
+        self._deferred_init = ()
+
+    def _move_torch(self, arrays: Sequence[NDArray]) -> None:
+        """Put the tensor of torch modules onto the memory of new arrays."""
+        tensor = self._torch
+        if tensor is None:
+            return
+        if len(arrays) > 1:
+            raise MXNetError(
+                f"Parameter '{self.name}' is in a torch module and has one copy: give one context."
+            )
+        tensor.grad = None  # of another type or device
+        tensor.data = exported(arrays[0]).reshape(tensor.shape)
+
     # -- graphs and files ---------------------------------------------------------------------
 
     def var(self) -> Symbol:
@@ -605,7 +678,7 @@ class Parameter:
         return self._var
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_trainer": None, "_var": None, "_grad": None}
+        return {**self.__dict__, "_trainer": None, "_var": None, "_grad": None, "_torch": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

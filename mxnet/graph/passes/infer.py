@@ -89,8 +89,8 @@ def infer_foreach(
 
 def _one_length(lengths: list[int]) -> int:
     """Return how many slices the data has; all arrays must agree where they are known."""
-    known = [n for n in lengths if n > 0]
-    if known and min(known) != max(known):
+    sizes = [n for n in lengths if n > 0]
+    if sizes and min(sizes) != max(sizes):
         raise ShapeError(
             f"foreach: the data must be equally long along axis 0, but the lengths are {lengths}."
         )

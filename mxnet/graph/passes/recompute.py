@@ -72,7 +72,27 @@ def _result_bytes(graph: TypedGraph, node: Node) -> int:
 
 
 def _kept_sizes(graph: TypedGraph) -> dict[Node, int]:
-    return {n: kept_bytes(graph, n) for n in graph.nodes}
+    differentiated = _differentiated_nodes(graph)
+    return {n: kept_bytes(graph, n) if n in differentiated else 0 for n in graph.nodes}
+
+
+def _differentiated_nodes(graph: TypedGraph) -> set[Node]:
+    """Return the nodes between variables and heads; what `stop_gradient` cuts off keeps nothing."""
+    fed: set[Node] = set()
+    reached = {e.node for e in graph.heads}
+    for node in graph.nodes:
+        is_fed = node.op is None or any(e.node in fed for e in node.inputs)
+        if is_fed and not _stops_gradients(node):
+            fed.add(node)
+    for node in reversed(graph.nodes):
+        if node in reached and node in fed:
+            reached.update(e.node for e in node.inputs)
+    return fed & reached
+
+
+def _stops_gradients(node: Node) -> bool:
+    facts = None if node.op is None else node.op.facts
+    return facts is not None and facts.head_gradient is False and not facts.loss
 
 
 def marked_segments(graph: TypedGraph) -> list[Segment]:
@@ -101,9 +121,13 @@ def live_bytes(graph: TypedGraph) -> int:
 
 
 def training_bytes(graph: TypedGraph, recomputes: bool) -> int:
-    """Return the estimated bytes of results that training keeps for backward."""
+    """Return the estimated bytes of results that training keeps for backward.
+
+    Where gradients reach little of a graph, running the rest needs more than what is kept.
+    """
     marked = marked_plan(graph)
-    return plan_segments(graph).total if recomputes and not marked.segments else marked.total
+    chosen = plan_segments(graph) if recomputes and not marked.segments else marked
+    return max(chosen.total, live_bytes(graph))
 
 
 def marked_plan(graph: TypedGraph) -> Plan:

@@ -3,6 +3,7 @@
     x -> Dropout -> f            =>   x -> f                       (`remove_identities`, inference)
     zeros(shape=(0, 4)) + x      =>   zeros(shape=(2, 4)) + x      (`resolve_sources`, x is (2, 4))
     x -> amp_cast -> op          =>   x -> op                      (`without_casts`)
+    exp(x) + exp(x)              =>   e + e of e = exp(x)          (`merge_equal_nodes`)
 
 Which operators change nothing in inference is the fact `identity` of their records. Outputs of the
 graph stay: users write into them, so they must be arrays of their own. MXNet's classic shapes have
@@ -16,7 +17,7 @@ from collections.abc import Sequence
 from ...base import is_np_shape
 from ...error import ShapeError
 from ...ops.shapes import UNKNOWN, is_known
-from ...ops.tensor.passing import amp_cast, amp_multicast
+from ...ops.tensor.passing import amp_cast, amp_multicast, identity
 from ..graph import Graph, interpret
 from ..node import Entry, Node
 from ..rewrite import Match, Pattern, Rule, make_node, rewrite
@@ -106,3 +107,36 @@ def without_casts(graph: Graph) -> Sequence[Entry]:
     return [
         old if old.node.op in _CASTS else new for old, new in zip(graph.heads, heads, strict=True)
     ]
+
+
+def merge_equal_nodes(graph: Graph) -> Graph:
+    """Compute what nodes of equal operators, attributes and inputs have in common once.
+
+    Heads stay arrays of their own: those that become one are copies of the first.
+    """
+    first: dict[tuple, list[Entry]] = {}
+
+    def apply(node: Node, inputs: list[Entry]) -> list[Entry]:
+        pairs = zip(inputs, node.inputs, strict=True)
+        copy = node.copy([Entry(e.node, e.index, old.version) for e, old in pairs])
+        outputs = [Entry(copy, i) for i in range(node.outputs)]
+        if not _is_function_of_inputs(node):
+            return outputs
+        texts = (tuple(sorted(node.attrs.items())), tuple(sorted(node.extra.items())))
+        return first.setdefault((node.op, *texts, *(e[:2] for e in inputs)), outputs)
+
+    heads: list[Entry] = []
+    latest: dict[Entry, Entry] = {}
+    for entry in interpret(graph, Entry, apply):
+        last = latest.get(entry)
+        name = "" if last is None else f"{last.node.name}_{last.index}_copy"
+        latest[entry] = entry if last is None else Entry(Node(identity, name, {}, [last]))
+        heads.append(latest[entry])
+    return Graph(heads)
+
+
+def _is_function_of_inputs(node: Node) -> bool:
+    """Return whether two runs on the same inputs give the same, and change nothing."""
+    op = node.operator
+    changes = op.mutates or op.has_aux or op.has_memory
+    return bool(node.inputs) and not (op.facts.random or changes or node.subgraphs)

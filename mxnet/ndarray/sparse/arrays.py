@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ... import dtypes, env
+from ... import accelerator, dtypes, env
 from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError
@@ -220,8 +220,7 @@ class BaseSparseNDArray(NDArray):
 
     def wait_to_read(self) -> None:
         """Wait until pending work on this array is done."""
-        if self._values.is_cuda:
-            torch.cuda.synchronize(self._values.device)
+        accelerator.synchronize(self._values.device)
 
     wait_to_write = wait_to_read
 

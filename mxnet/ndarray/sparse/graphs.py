@@ -7,11 +7,12 @@ where they end, the values are the numbers of the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from ...context import cpu
 from ...error import MXNetError, ShapeError
 from ...imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
@@ -126,7 +127,8 @@ def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArr
     """Return graphs with their edges renumbered, and if wanted also with the old numbers."""
     graphs = []
     for graph in mapped:
-        numbers = torch.arange(len(graph._values), dtype=graph._values.dtype)
+        values = graph._values
+        numbers = torch.arange(len(values), dtype=values.dtype, device=values.device)
         parts = numbers, graph._indices, graph._indptr
         graphs.append(make(CSRNDArray, graph.shape, *parts, ctx=graph._ctx))
     graphs += mapped if with_mapping else []
@@ -135,8 +137,8 @@ def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArr
 
 def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
     """Return the edges among some vertices, which get the numbers of their places."""
-    new_index = torch.full((max(graph.shape),), -1)
-    new_index[vertices] = torch.arange(len(vertices))
+    new_index = torch.full((max(graph.shape),), -1, device=vertices.device)
+    new_index[vertices] = torch.arange(len(vertices), device=vertices.device)
     rows = new_index[layout.row_numbers(graph._indptr)]
     columns = new_index[graph._indices]
     inside = (rows >= 0) & (columns >= 0)
@@ -190,8 +192,8 @@ def dgl_graph_compact(
 
 
 def _compact(graph: CSRNDArray, vertices: Tensor, size: int) -> CSRNDArray:
-    new_index = torch.full((graph.shape[1],), -1)
-    new_index[vertices] = torch.arange(size)
+    new_index = torch.full((graph.shape[1],), -1, device=vertices.device)
+    new_index[vertices] = torch.arange(size, device=vertices.device)
     columns = new_index[graph._indices]
     if bool((columns < 0).any()):
         raise MXNetError("dgl_graph_compact: an edge ends at a vertex that is not in the list.")
@@ -284,16 +286,23 @@ def dgl_csr_neighbor_non_uniform_sample(
 def _samples(
     graph: CSRNDArray, seed_arrays: Sequence[NDArray], weights: Tensor | None, *limits: int
 ) -> list[NDArray]:
-    """Return the arrays of all samples, those of one kind together."""
+    """Return the arrays of all samples, those of one kind together.
+
+    Python draws vertex by vertex, so graphs of other devices are copied to main memory.
+    """
+    ctx = _check_graph("dgl_csr_neighbor_sample", graph).context
+    if ctx.device_type == "gpu":
+        graph = cast("CSRNDArray", graph.as_in_context(cpu()))
+        weights = None if weights is None else weights.cpu()
+        seed_arrays = [seeds.as_in_context(cpu()) for seeds in seed_arrays]
     samples = [_sample(graph, seeds, weights, *limits) for seeds in seed_arrays]
-    return [array for kind in zip(*samples, strict=True) for array in kind]
+    return [array.as_in_context(ctx) for kind in zip(*samples, strict=True) for array in kind]
 
 
 def _sample(
     graph: CSRNDArray, seeds: NDArray, weights: Tensor | None, hops: int, count: int, limit: int
 ) -> list[NDArray]:
     name = "dgl_csr_neighbor_sample"
-    _check_graph(name, graph)
     layers = dict.fromkeys(_vertices(name, graph, seeds).tolist(), 0)
     if len(layers) > limit:
         raise MXNetError(f"{name}: {len(layers)} seeds, but max_num_vertices is {limit}.")

@@ -6,6 +6,8 @@ A csr matrix is (values, indices, indptr), a row_sparse array is (values, indice
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -57,7 +59,9 @@ def dense_from_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor
 
 def rows_from_dense(dense: Tensor) -> tuple[Tensor, Tensor]:
     """Return the rows that are not all zero, and their numbers."""
-    rows = torch.nonzero((dense != 0).reshape(dense.shape[0], -1).any(1)).reshape(-1)
+    rows = torch.nonzero(
+        (dense != 0).reshape(len(dense), math.prod(dense.shape[1:])).any(1)
+    ).reshape(-1)
     return dense.index_select(0, rows), rows
 
 

@@ -382,13 +382,14 @@ def multivariate_normal(
     """
     if check_valid is not None or tol is not None:
         raise NotImplementedError("multivariate_normal: check_valid and tol are not supported.")
-    if getattr(mean, "dtype", None) == "float16":  # which no decomposition takes
-        wide = multivariate_normal(F, mean.astype("float32"), cov.astype("float32"), size)
-        return wide.astype("float16")
     size = (int(size),) if isinstance(size, Integral) else tuple(size or ())
     # A row of the covariance may bring further axes; the shapes of symbols are not known.
-    center = zeros_like(F, mean) + zeros_like(F, F._np_sum(cov, axis=-1))
-    dtype = getattr(mean, "dtype", "float32")
+    # No decomposition takes float16, and the types of symbols are not known either.
+    wide, _ = F.amp_multicast(cov, F._npi_zeros(shape=(1,), dtype="float32"), num_outputs=2)
+    center = zeros_like(F, mean) + zeros_like(F, F._np_sum(wide, axis=-1))
+    dtype = getattr(wide, "dtype", "float32")
     draws = F._npi_normal_n(center, loc=None, scale=1.0, size=size, dtype=dtype)
-    columns = F._npi_expand_dims(center + draws, axis=-1)  # in the type of symbols, too
-    return mean + F._np_squeeze(F._npi_matmul(F._npi_cholesky(cov), columns), axis=-1)
+    columns = F._npi_expand_dims(center + draws, axis=-1)
+    deviations = F._np_squeeze(F._npi_matmul(F._npi_cholesky(wide), columns), axis=-1)
+    result, _ = F.amp_multicast(mean + deviations, mean, num_outputs=2, cast_narrow=True)
+    return result

@@ -7,14 +7,13 @@ from typing import Any
 
 from ...error import FormatError
 from ..library import load_onnx
+from .budget import MAX_FUNCTION_DEPTH, max_nodes
 from .reading import infer_shapes
 from .value import importers
 
 __all__ = ["expand_functions"]
 
 DOMAINS = ("", "ai.onnx")
-# Nested functions, and nodes in all: a small file may define an enormous model.
-MAX_DEPTH, MAX_NODES = 32, 200_000
 
 
 def expand_functions(model: Any) -> Any:
@@ -47,16 +46,16 @@ class _Expansion:
         self.model = model
         self.local = local
         self.opset = opset
-        self.count = 0
+        self.count, self.max_nodes = 0, max_nodes(model.ByteSize())
         self.types: dict[str, Any] = {}
 
     def run(self) -> None:
         """Expand until nothing changes; types of values are needed by some definitions."""
-        for _ in range(MAX_DEPTH):
+        for _ in range(MAX_FUNCTION_DEPTH):
             self._infer()
             if not self._graph(self.model.graph):
                 return
-        raise FormatError(f"ONNX import: functions are nested deeper than {MAX_DEPTH}.")
+        raise FormatError(f"ONNX import: functions are nested deeper than {MAX_FUNCTION_DEPTH}.")
 
     def _infer(self) -> None:
         onnx = load_onnx()
@@ -78,8 +77,10 @@ class _Expansion:
                 continue
             nodes.extend(self._inline(node, body))
             is_changed = True
-            if self.count > MAX_NODES:
-                raise FormatError(f"ONNX import: functions define more than {MAX_NODES} nodes.")
+            if self.count > self.max_nodes:  # functions of ONNX itself are among them
+                raise FormatError(
+                    f"ONNX import: functions stand for more than {self.max_nodes} nodes."
+                )
         if is_changed:
             saved = [_copy(n) for n in nodes]
             del graph.node[:]

@@ -41,7 +41,8 @@ def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarr
     values = [v for v in inputs if v is not None]
     if not values or any(v.constant is None or v.constant.size > MAX_INPUT for v in values):
         return None
-    if node.op_type not in SHRINKING and _output_size(node, values) > MAX_OUTPUT:
+    total = sum(np.asarray(v.constant).size for v in values)
+    if (total if node.op_type in SHRINKING else _output_size(node, values)) > MAX_OUTPUT:
         return None
     by_name = {n: np.asarray(v.constant) for n, v in zip(node.input, inputs, strict=True) if v}
     return _evaluate(node, by_name, opset)
@@ -110,7 +111,8 @@ def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Elem
     elements = [elements_of(v) for v in inputs]
     if not elements or elements[0] is None:
         return None
-    return rule(node, *elements)
+    result = rule(node, *elements)
+    return None if result is None or len(result) > MAX_ELEMENTS else result
 
 
 def _shape(node: OnnxNode, x: Any) -> tuple[Element, ...] | None:

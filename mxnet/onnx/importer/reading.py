@@ -7,10 +7,12 @@ where the system can fork, keeps a crash, an endless loop and a flood of memory 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
 import os
 import select
 import signal
+import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -21,8 +23,16 @@ import numpy as np
 
 from ...error import FormatError, MXNetError
 from ..library import load_onnx
+from .budget import check_size
 
-__all__ = ["infer_shapes", "read_model", "run_isolated", "tensor_to_numpy"]
+__all__ = [
+    "check_model",
+    "infer_shapes",
+    "parse_model",
+    "read_model",
+    "run_isolated",
+    "tensor_to_numpy",
+]
 
 MAX_FILE_BYTES = 2**31 - 1
 MAX_NODES = 1_000_000
@@ -30,10 +40,14 @@ MAX_DEPTH = 16
 STRING = 8  # ONNX's number of the type
 # Bits of one element, where they are not whole bytes.
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
-# Seconds for any file, and more for large ones.
-TIMEOUT, BYTES_PER_SECOND = 10.0, 5e6
-MAX_MEMORY = 8 << 30
+# Seconds of computing for any file, and more for large ones; a busy machine takes longer.
+MAX_SECONDS, BYTES_PER_SECOND = 1.0, 5e6
+MAX_WAIT = 60.0
+# Bytes that a helper may take for any file, and for each byte of it.
+MAX_MEMORY, MEMORY_PER_BYTE = 128 << 20, 8
 ANSWER, FAILURE = b"+", b"-"
+PR_SET_PDEATHSIG = 1
+_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def read_model(source: Any) -> Any:
@@ -41,6 +55,13 @@ def read_model(source: Any) -> Any:
 
     Damaged files, files that point at other files and unknown types are errors.
     """
+    name, data, model = parse_model(source)
+    check_model(name, data, model)
+    return model
+
+
+def parse_model(source: Any) -> tuple[str, bytes, Any]:
+    """Return the name, the bytes and the unchecked ModelProto of a path or of bytes."""
     onnx = load_onnx()
     name, data = _content(source)
     model = onnx.ModelProto()
@@ -50,14 +71,22 @@ def read_model(source: Any) -> Any:
         raise FormatError(f"{name} is not an ONNX file: {error}") from None
     if not model.HasField("graph") or not model.opset_import:
         raise FormatError(f"{name} is not an ONNX file: it has no graph or no opset.")
+    return name, data, model
+
+
+def check_model(name: str, data: bytes, model: Any) -> None:
+    """Raise an error unless a model is safe to read, and valid to the ONNX library."""
+    onnx = load_onnx()
     _check_graph(model.graph, name, 0)
+    for function in model.functions:
+        _check_nodes(function.node, name, 0)
+    check_size(model, name, len(data))
 
     def check() -> bytes:
         onnx.checker.check_model(data)
         return b""
 
     run_isolated(check, name, len(data))
-    return model
 
 
 def infer_shapes(model: Any) -> Any:
@@ -99,12 +128,20 @@ def _check_graph(graph: Any, name: str, depth: int) -> None:
         _check_tensor(tensor, name)
     if graph.sparse_initializer:
         raise FormatError(f"{name}: sparse initializers are not supported.")
-    for node in graph.node:
+    _check_nodes(graph.node, name, depth)
+
+
+def _check_nodes(nodes: Any, name: str, depth: int) -> None:
+    for node in nodes:
         for attribute in node.attribute:
-            if attribute.HasField("t"):
-                _check_tensor(attribute.t, name)
-            if attribute.HasField("g"):
-                _check_graph(attribute.g, name, depth + 1)
+            if attribute.HasField("sparse_tensor") or attribute.sparse_tensors:
+                raise FormatError(f"{name}: sparse tensors are not supported.")
+            for tensor in (attribute.t, *attribute.tensors):
+                if tensor is not attribute.t or attribute.HasField("t"):
+                    _check_tensor(tensor, name)
+            for graph in (attribute.g, *attribute.graphs):
+                if graph is not attribute.g or attribute.HasField("g"):
+                    _check_graph(graph, name, depth + 1)
 
 
 def _check_tensor(tensor: Any, name: str) -> None:
@@ -159,27 +196,33 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
     if not hasattr(os, "fork"):
         return _unpack(_run(work), name)
     reader, writer = os.pipe()
+    seconds, parent = int(MAX_SECONDS + size / BYTES_PER_SECOND), os.getpid()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # the child starts no threads
         child = os.fork()
     if child == 0:
         os.close(reader)
-        _serve(work, writer)
+        _serve(work, writer, parent, seconds, MAX_MEMORY + MEMORY_PER_BYTE * size)
     os.close(writer)
     try:
-        answer = _read_all(reader, TIMEOUT + size / BYTES_PER_SECOND)
+        answer = _read_all(reader, MAX_WAIT + 10 * seconds)
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+            os.kill(child, signal.SIGKILL)  # no more than a formality where it has ended
+        status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        answer = FAILURE + f"it takes more than {seconds} s of computing".encode()
+    elif status and answer[:1] == ANSWER:  # it ended in the middle of its answer
+        answer = FAILURE
     return _unpack(answer, name)
 
 
-def _serve(work: Callable[[], bytes], writer: int) -> None:
+def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, memory: int) -> None:
     """Send the answer and end the child at once, whatever happens."""
     try:
-        _limit_memory()
+        _end_with(parent)
+        _limit(seconds, memory)
         rest = memoryview(_run(work))
         while rest:
             rest = rest[os.write(writer, rest) :]
@@ -187,14 +230,35 @@ def _serve(work: Callable[[], bytes], writer: int) -> None:
         os._exit(0)
 
 
-def _limit_memory() -> None:
+def _end_with(parent: int) -> None:
+    """Have the system end this process when its parent ends, where it can."""
+    if _prctl is not None:
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(0)
+
+
+def _limit(seconds: int, memory: int) -> None:
     import resource
 
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (used + MAX_MEMORY, used + MAX_MEMORY))
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {
+        resource.RLIMIT_CPU: (seconds, seconds + 1),
+        resource.RLIMIT_DATA: (_data_bytes() + memory,) * 2,
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    for kind, limit in limits.items():
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, limit)
+
+
+def _data_bytes() -> int:
+    """Return the bytes that count for the limit of data, which memory not yet used is part of."""
+    import resource
+
+    with contextlib.suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmData")).split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _run(work: Callable[[], bytes]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from ...base import is_np_shape
 from ...error import FormatError, MXNetError
 from ...graph.graph import MARK
 from ...ndarray import NDArray
+from ...ops.interchange.shapes import MAX_ELEMENTS
 from ...symbol import Symbol
 from ...util import np_shape
 from ..library import load_onnx
@@ -29,6 +31,10 @@ __all__ = ["Importer"]
 FAILURES = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 
 
+# Bytes of constants that are computed at import: for any model, and for each byte of its file.
+MAX_FOLDED_BYTES, FOLDED_PER_BYTE = 64 << 20, 4
+
+
 class Importer:
     """Builds a symbol and its parameters from a checked ModelProto.
 
@@ -40,6 +46,7 @@ class Importer:
     """
 
     def __init__(self, model: Any, constants: Mapping[str, Any] | None = None) -> None:
+        self._file_bytes, self._folded_bytes = model.ByteSize(), 0
         self.model = model = expand_functions(model)
         self.opset = next((o.version for o in model.opset_import if o.domain in DOMAINS), 0)
         self.params: dict[str, np.ndarray] = {}
@@ -161,6 +168,11 @@ class Importer:
             shape, dtype = self.shapes.get(name), self.dtypes.get(name)
             if output is not None and (shape is None or None in shape or dtype is None):
                 shape, dtype = self._infer(output, shape, dtype)
+            if shape is not None and None not in shape and math.prod(shape) > MAX_ELEMENTS:
+                raise FormatError(
+                    f"ONNX import: the value {name!r} has the shape {list(shape)}; an array of a "
+                    f"model has at most {MAX_ELEMENTS} elements."
+                )
         self.values[name] = Value(name, output, constant, shape, dtype, self)
 
     def depends_on(self, output: Symbol) -> list[str]:
@@ -196,6 +208,7 @@ class Importer:
         if not any(isinstance(v, SequenceValue) for v in inputs):
             folded = fold(proto, inputs, self.opset)
             if folded is not None:
+                self._count_folded(folded)
                 for name, array in zip((n for n in proto.output if n), folded, strict=True):
                     self._define(name, constant=array)
                 return
@@ -227,6 +240,16 @@ class Importer:
             self.values[proto.output[0]].constant = np.array(elements, dtype=np.int64)
         elif elements is not None:
             self.values[proto.output[0]].elements = elements
+
+    def _count_folded(self, arrays: Sequence[np.ndarray]) -> None:
+        """Refuse a model whose constants grow far beyond its file."""
+        self._folded_bytes += sum(array.nbytes for array in arrays)
+        limit = MAX_FOLDED_BYTES + FOLDED_PER_BYTE * self._file_bytes
+        if self._folded_bytes > limit:
+            raise FormatError(
+                f"ONNX import: constants that follow from others take more than {limit} bytes, too "
+                f"many for a model of {self._file_bytes} bytes."
+            )
 
     def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
         """Define a constant of which all elements turned out to be known."""

@@ -15,9 +15,12 @@ from ..shapes import UNKNOWN, Shape
 
 # A file that cannot be trusted must not fill the memory with one number.
 MAX_ELEMENTS = 1 << 31
+MAX_RANK = 64  # torch's
 
 
 def _unknown(rank: int) -> Shape:
+    if rank > MAX_RANK:
+        raise ShapeError(f"a shape of {rank} sizes: an array has at most {MAX_RANK} axes.")
     return (UNKNOWN,) * rank
 
 

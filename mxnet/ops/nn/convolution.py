@@ -59,11 +59,11 @@ def check_data(name: str, shape: Shape, kernel: Shape) -> None:
         )
 
 
-def check_weight(name: str, data: Shape, given: Shape, needed: Shape) -> None:
+def check_weight(name: str, data: Shape, shape: Shape, needed: Shape) -> None:
     """Refuse a weight of another shape than data and attributes ask for."""
-    if tuple(given) != needed:
+    if tuple(shape) != needed:
         raise ShapeError(
-            f"Shape inconsistent in {name}, Provided = {list(given)}, "
+            f"Shape inconsistent in {name}, Provided = {list(shape)}, "
             f"inferred shape={list(needed)} for the weight: data {list(data)} has {data[1]} "
             "channels. Was the layer made for data with another number of them, or is the layout "
             "of the data another one?"
@@ -94,11 +94,11 @@ def _output_size(size: int, extent: int, stride: int, pad: int) -> int:
     return (size + 2 * pad - extent) // stride + 1
 
 
-def _input_size(size: int, found: int, extent: int, stride: int, pad: int) -> int:
+def _input_size(size: int, output: int, extent: int, stride: int, pad: int) -> int:
     """Return a missing input size; with strides above 1 several fit, so it stays unknown."""
-    if size != UNKNOWN or found == UNKNOWN or stride != 1:
+    if size != UNKNOWN or output == UNKNOWN or stride != 1:
         return size
-    return found + extent - 1 - 2 * pad
+    return output + extent - 1 - 2 * pad
 
 
 def convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -121,9 +121,9 @@ def convolution_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, 
         out = shape_channels_last(out)
     out = unify(out, outs[0], "the output of Convolution")
     if UNKNOWN in data:
-        known = shape_channels_first(out) if last else out
-        sizes = map(_input_size, data[2:], known[2:], extents, strides, pads)
-        data = (known[0], data[1], *sizes)
+        output = shape_channels_first(out) if last else out
+        sizes = map(_input_size, data[2:], output[2:], extents, strides, pads)
+        data = (output[0], data[1], *sizes)
     return [shape_channels_last(data) if last else data, *ins[1:]], [out]
 
 

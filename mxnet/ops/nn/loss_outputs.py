@@ -42,9 +42,9 @@ def _label_shapes(data: Shape, multi_output: bool) -> list[Shape]:
     return [(data[0], area), (data[0], *data[2:]), (data[0], 1, *data[2:]), data]
 
 
-def _agree(given: Shape, wanted: Shape) -> bool:
-    return len(given) == len(wanted) and all(
-        a == b or UNKNOWN in (a, b) for a, b in zip(given, wanted, strict=True)
+def _agree(shape: Shape, expected: Shape) -> bool:
+    return len(shape) == len(expected) and all(
+        a == b or UNKNOWN in (a, b) for a, b in zip(shape, expected, strict=True)
     )
 
 

@@ -98,11 +98,11 @@ class WideParameters(TypePattern):
         if data is None:
             return ins, outs
         wide = torch.float32 if data in HALF_TYPES else data
-        for known in (*ins[1:], *outs[1:]):
-            if known is not None and known is not wide:
+        for shape in (*ins[1:], *outs[1:]):
+            if shape is not None and shape is not wide:
                 raise DTypeError(
                     f"{op.name}: This layer requires uniform type. Expected {wide} for the "
-                    f"parameters of {data} data, given {known}."
+                    f"parameters of {data} data, given {shape}."
                 )
         return [data, *[wide] * (len(ins) - 1)], [data, *[wide] * (len(outs) - 1)]
 
@@ -320,8 +320,8 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     axis = attrs["axis"] % len(data)
     width = (data[axis],)
     rest = [unify(width, s, "a parameter of LayerNorm") for s in ins[1:]]
-    kept = (*data[:axis], 1, *data[axis + 1 :])
-    return [data, *rest], [data, *[kept] * (len(outs) - 1)]
+    moments = (*data[:axis], 1, *data[axis + 1 :])
+    return [data, *rest], [data, *[moments] * (len(outs) - 1)]
 
 
 @op(
@@ -534,8 +534,8 @@ def _with_norm(
     if data.ndim == 1:
         return output, (data * data).add(eps).sqrt()
     norms = _norms(data.detach(), eps, mode)
-    kept = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
-    return output, norms if kept is None else norms.reshape(norms.shape[:kept])
+    axes = {"instance": 1, "spatial": 2}.get(mode)  # the axes that have no norms of their own go
+    return output, norms if axes is None else norms.reshape(norms.shape[:axes])
 
 
 l2_normalization.variant("hidden_outputs")(lambda attrs: partial(_with_norm, **attrs))

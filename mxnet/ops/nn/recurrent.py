@@ -13,6 +13,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
 from ..shapes import UNKNOWN, KnownShapes, Shape
+from ..tracing import is_traced
 
 Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
@@ -122,6 +123,7 @@ def rnn(
     clip = (lstm_state_clip_min, lstm_state_clip_max, lstm_state_clip_nan)
     # torch's kernel cannot clip, and on the CPU warns that oneDNN has no projection.
     stepped = clip[:2] != (None, None) or (projection_size and data.device.type == "cpu")
+    stepped = stepped or (sequence_length is not None and is_traced())  # packing needs values
     if mode == "lstm" and stepped:
         assert state_cell is not None  # `optional` requires it of an LSTM
         out, states = _stepped_lstm(

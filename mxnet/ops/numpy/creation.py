@@ -271,8 +271,8 @@ def window(short: str, coefficients: tuple[float, ...], result: str) -> None:
     >>> mx.nd._internal.{name}(M=3).asnumpy().round(4) + 0
     array({result}, dtype=float32)
     """
-    made = op(name, types="-> @dtype")(function)
-    made.infer_outputs(lambda *, M, **_: (max(M or 0, 0),))
+    operator = op(name, types="-> @dtype")(function)
+    operator.infer_outputs(lambda *, M, **_: (max(M or 0, 0),))
 
 
 for _short, (_coefficients, _result) in WINDOWS.items():

@@ -18,9 +18,14 @@ from ..tensor.shape_changing import axis_within
 
 
 def _flatten_if_needed(arr: Tensor, axis: int | None, name: str) -> tuple[Tensor, int]:
-    if axis is None or not arr.ndim:
+    if axis is None:
         return arr.reshape(-1), 0
     return arr, axis_within(axis, arr.ndim, name)
+
+
+def _is_scalar_with_axis(ndim: int, axis: int | None) -> bool:
+    """Return whether nothing can be changed: along an axis MXNet leaves scalars as they are."""
+    return not ndim and axis is not None
 
 
 def _in_range(name: str, index: int, size: int, behind: int = 0) -> int:
@@ -66,20 +71,22 @@ def delete(
     >>> mx.nd._internal._npi_delete(mx.nd.array([1, 2, 3]), int_ind=1).asnumpy()
     array([1., 3.], dtype=float32)
     """
+    if _is_scalar_with_axis(arr.ndim, axis):
+        return arr.clone()
     arr, axis = _flatten_if_needed(arr, axis, "_npi_delete")
     size = arr.shape[axis]
-    kept = torch.ones(size, dtype=torch.bool, device=arr.device)
+    mask = torch.ones(size, dtype=torch.bool, device=arr.device)
     if int_ind is not None:
-        kept[_in_range("_npi_delete", int_ind, size)] = False
+        mask[_in_range("_npi_delete", int_ind, size)] = False
     elif obj is None:
-        kept[list(range(size)[slice(start, stop, step)])] = False
+        mask[list(range(size)[slice(start, stop, step)])] = False
     elif obj.dtype is torch.bool:
-        kept = ~obj.reshape(-1)
+        mask = ~obj.reshape(-1)
     else:
         positions = obj.detach().reshape(-1).long()
         positions = positions[(positions >= -size) & (positions < size)]  # MXNet ignores others
-        kept[positions] = False
-    return arr.index_select(axis, kept.nonzero().squeeze(1))
+        mask[positions] = False
+    return arr.index_select(axis, mask.nonzero().squeeze(1))
 
 
 def _check_indices(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor:
@@ -93,7 +100,9 @@ def _check_indices(name: str, obj: Tensor, size: int, behind: int = 0) -> Tensor
 def _open_axis(arr: Shape | None, *_: Shape | None, axis: int | None, **attrs: Any) -> Any:
     if arr is None:
         return None
-    if axis is None or not arr:
+    if _is_scalar_with_axis(len(arr), axis):
+        return ()
+    if axis is None:
         return (UNKNOWN,)
     at = axis_within(axis, len(arr), "axis")
     return (*arr[:at], UNKNOWN, *arr[at + 1 :])
@@ -188,6 +197,8 @@ def insert_scalar(
     """
     if int_ind is None:
         raise MXNetError("_npi_insert_scalar: int_ind must be given.")
+    if _is_scalar_with_axis(arr.ndim, axis):
+        return arr.clone()
     arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_scalar")
     index = _in_range("_npi_insert_scalar", int_ind, arr.shape[axis], behind=1)
     return _insert_at_number(arr, _values(arr, values, val), index, axis)
@@ -224,6 +235,8 @@ def insert_slice(
     >>> mx.nd._internal._npi_insert_slice(x, val=9, start=0, stop=2, step=1).asnumpy()
     array([9., 1., 9., 2., 3.], dtype=float32)
     """
+    if _is_scalar_with_axis(arr.ndim, axis):
+        return arr.clone()
     arr, axis = _flatten_if_needed(arr, axis, "_npi_insert_slice")
     chosen = list(range(arr.shape[axis])[slice(start, stop, step)])
     values = _align(arr, _values(arr, values, val))
@@ -254,6 +267,8 @@ def insert_tensor(
     >>> mx.nd._internal._npi_insert_tensor(x, mx.nd.array([8, 9]), at).asnumpy()
     array([8., 1., 2., 9.], dtype=float32)
     """
+    if _is_scalar_with_axis(arr.ndim, attrs.get("axis")):
+        return arr.clone()
     arr, axis = _flatten_if_needed(arr, attrs.get("axis"), "_npi_insert_tensor")
     assert obj is not None  # `optional` always requires it
     if obj.ndim > 1:

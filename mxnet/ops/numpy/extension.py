@@ -14,6 +14,7 @@ from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
 from ..tensor.passing import in_row_order, may_share
 from ..tensor.shape_changing import complete_by_size
+from ..tracing import check_values
 
 unary(
     "_npx_relu",
@@ -63,7 +64,7 @@ def resolve_npx_reshape(shape: Shape, codes: Shape, reverse: bool = False) -> Sh
     return tuple(sizes)
 
 
-def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
+def _read_codes(shape: Shape, codes: Shape, newshape: Shape) -> list[int | None]:
     items: list[int | None] = []
     source = 0
     pending = iter(codes)
@@ -72,7 +73,7 @@ def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
         nonlocal source
         if source >= len(shape):
             raise ShapeError(
-                f"_npx_reshape: {list(given)} asks for more sizes than {list(shape)} has."
+                f"_npx_reshape: {list(newshape)} asks for more sizes than {list(shape)} has."
             )
         source += 1
         return shape[source - 1]
@@ -83,7 +84,9 @@ def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
             source += 1
         elif code == -1:
             if None in items:
-                raise ShapeError(f"_npx_reshape: only one size can be -1, but got {list(given)}.")
+                raise ShapeError(
+                    f"_npx_reshape: only one size can be -1, but got {list(newshape)}."
+                )
             items.append(None)
             source += 1
         elif code == -2:
@@ -101,15 +104,15 @@ def _read_codes(shape: Shape, codes: Shape, given: Shape) -> list[int | None]:
             first, second = take(), take()
             items.append(UNKNOWN if UNKNOWN in (first, second) else first * second)
         elif code == -6:
-            items.extend(_split(take(), next(pending, None), next(pending, None), given))
+            items.extend(_split(take(), next(pending, None), next(pending, None), newshape))
         else:
             raise ShapeError(f"_npx_reshape: {code} is not one of the codes -1 to -6.")
     return items
 
 
-def _split(size: int, first: int | None, second: int | None, given: Shape) -> tuple[int, int]:
+def _split(size: int, first: int | None, second: int | None, newshape: Shape) -> tuple[int, int]:
     if first is None or second is None or first == second == -1:
-        raise ShapeError(f"_npx_reshape: two sizes, one known, must follow -6 in {list(given)}.")
+        raise ShapeError(f"_npx_reshape: two sizes, one known, must follow -6 in {list(newshape)}.")
     if size == UNKNOWN:
         return first, second
     if first == -1:
@@ -184,8 +187,8 @@ def constraint_check(input: Tensor, *, msg: str = "Constraint violated.") -> Ten
     array(True)
     """
     out = torch.all(input)
-    if not input.is_meta and not out:
-        raise InvalidValue(msg)
+    if not input.is_meta:
+        check_values(out, InvalidValue(msg))
     return out
 
 

@@ -75,11 +75,11 @@ class PromotedTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer forwards by promotion, backwards only to equal dtypes."""
-        known = [t for t in ins if t is not None]
-        if not known:
+        types = [t for t in ins if t is not None]
+        if not types:
             back = outs[0] if outs[0] is not None and outs[0].is_floating_point else None
             return [back] * len(ins), outs
-        ins = [known[0] if t is None else t for t in ins]
+        ins = [types[0] if t is None else t for t in ins]
         out = ins[0]
         for t in ins[1:]:
             out = promote(op.name, out, t)

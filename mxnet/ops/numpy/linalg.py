@@ -22,6 +22,7 @@ from ..families import BOOL, check_same_dtype, truncate
 from ..shapes import UNKNOWN, Shapes, TypePattern, broadcast_two, given_shapes, unify
 from ..tensor.passing import in_row_order
 from ..tensor.shape_changing import axis_within
+from ..tracing import check_values
 from .reduce import axes_over, reduced_shape
 
 
@@ -274,13 +275,13 @@ def einsum_shape(*data: Shape | None, subscripts: str, **_: int) -> Shape | None
         batch = broadcast_two(batch, tuple(middle))
         named = shape[: len(before)] + (shape[len(shape) - len(after) :] if after else ())
         for label, n in zip(before + after, named, strict=True):
-            known = sizes.get(label, 1)
-            if known != n and 1 not in (known, n) and UNKNOWN not in (known, n):
+            size = sizes.get(label, 1)
+            if size != n and 1 not in (size, n) and UNKNOWN not in (size, n):
                 raise ShapeError(
                     f"_npi_einsum: size of label {label!r} ({n}) does not match previous terms "
-                    f"({known}) in {subscripts!r}."
+                    f"({size}) in {subscripts!r}."
                 )
-            sizes[label] = n if known == 1 else known
+            sizes[label] = n if size == 1 else size
     if output is None:
         labels = "".join(terms).replace(".", "")
         output = ("..." if batch else "") + "".join(
@@ -422,8 +423,9 @@ def _real_eigen(name: str, A: Tensor) -> tuple[Tensor, Tensor]:
     A = _number(name, A)
     _square(name, tuple(A.shape))
     values, vectors = torch.linalg.eig(A)
-    if not A.is_meta and values.numel() and values.imag.detach().abs().max() > 1e-15:
-        raise MXNetError(f"{name}: complex eigenvalues are not supported.")
+    if not A.is_meta and values.numel():
+        is_real = ~(values.imag.detach().abs().max() > 1e-15)  # also of nan
+        check_values(is_real, MXNetError(f"{name}: complex eigenvalues are not supported."))
     return values.real.contiguous(), vectors.real.contiguous()
 
 

@@ -168,9 +168,9 @@ def _check_sign(name: str, row: Distribution, key: str, value: Any) -> None:
         raise InvalidValue(f"{name}: expect {key} > 0, but got {smallest}.")
 
 
-def _parameters(name: str, row: Distribution, given: tuple, numbers: dict) -> dict[str, Any]:
+def _parameters(name: str, row: Distribution, inputs: tuple, numbers: dict) -> dict[str, Any]:
     """Return the parameters by name; the arrays go in order to those without a number."""
-    arrays = iter([x for x in given if x is not None])
+    arrays = iter([x for x in inputs if x is not None])
     default = None if row.default is inspect.Parameter.empty else row.default
     values = {k: numbers.get(k, default) for k in row.parameters}
     values = {k: next(arrays, None) if v is None else v for k, v in values.items()}
@@ -262,10 +262,10 @@ def distribution(row: Distribution) -> Op:
         return sum(attrs[k] is None for k in keys)
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-        known = given_shapes(ins)
-        if known is None:
+        inputs = given_shapes(ins)
+        if inputs is None:
             return ins, outs
-        result = drawn_shape(name, known, attrs["size"], row.repeats)
+        result = drawn_shape(name, inputs, attrs["size"], row.repeats)
         return ins, [unify(result, outs[0], "the output")]
 
     optional = {"input1": lambda a: count(a) > 0, "input2": lambda a: count(a) > 1}
@@ -286,10 +286,10 @@ for _row in DISTRIBUTIONS:
 
 
 def _bernoulli_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    known = given_shapes(ins)
-    if known is None:
+    inputs = given_shapes(ins)
+    if inputs is None:
         return ins, outs
-    result = drawn_shape("_npi_bernoulli", known, attrs["size"], False)
+    result = drawn_shape("_npi_bernoulli", inputs, attrs["size"], False)
     return ins, [unify(result, outs[0], "the output")]
 
 

@@ -30,10 +30,13 @@ Axes = tuple[int, ...]
 def axes_over(axis: Shape | int | None, ndim: int) -> Axes:
     """Return the axes that a reduction removes: None means all, an empty tuple none.
 
-    >>> axes_over(None, 2), axes_over((), 2), axes_over((-1,), 2)
-    ((0, 1), (), (1,))
+    A scalar may be reduced over its first or last axis, as if it had one.
+
+    >>> axes_over(None, 2), axes_over((), 2), axes_over((-1,), 2), axes_over(0, 0)
+    ((0, 1), (), (1,), ())
     """
-    return () if axis == () else reduced_axes(axis, ndim)
+    is_scalar = not ndim and axis in (0, -1, (0,), (-1,))
+    return () if axis == () or is_scalar else reduced_axes(axis, ndim)
 
 
 def reduced_shape(data: Shape, axes: Axes, keepdims: bool) -> Shape:
@@ -144,18 +147,18 @@ def mean(
     return torch.div(out, count, rounding_mode="trunc")
 
 
-def _sum_type(given: torch.dtype, target: torch.dtype) -> torch.dtype:
+def _sum_type(dtype: torch.dtype, target: torch.dtype) -> torch.dtype:
     """Return the type that a mean is summed in."""
     if not target.is_floating_point:
         return target
-    return torch.promote_types(target, given if given.is_floating_point else torch.float32)
+    return torch.promote_types(target, dtype if dtype.is_floating_point else torch.float32)
 
 
 def _reduce_directly(function: Callable, attrs: dict, dtype: torch.dtype) -> Callable | None:
     """Return torch's own reduction where it does the same: floats, in their own dtype."""
     axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
-    given = attrs.get("dtype") is not None or attrs.get("initial") is not None
-    if not dtype.is_floating_point or given or axis == ():
+    has_options = attrs.get("dtype") is not None or attrs.get("initial") is not None
+    if not dtype.is_floating_point or has_options or axis == ():
         return None
     if axis is None:
         return function if not keepdims else None
@@ -261,8 +264,8 @@ def extreme(name: str, kernel: Callable, *aliases: str, word: str, result: str) 
 
     def rule(grad: Tensor, out: Tensor, a: Tensor, *, axis: Shape | None, **_: Any) -> Tensor:
         axes = axes_over(axis, a.ndim)
-        kept = reduced_shape(a.shape, axes, True)
-        return to_every_extreme(grad.reshape(kept), out.reshape(kept), a)
+        reduced = reduced_shape(a.shape, axes, True)
+        return to_every_extreme(grad.reshape(reduced), out.reshape(reduced), a)
 
     doc = f"{word.capitalize()} over axes; the gradient goes to every element that equals it."
     example = shown(name.replace("_np_", "_npi_"), "mx.np.array([[1, 2], [3, 4]]), axis=1", result)
@@ -487,11 +490,11 @@ def ediff1d(
     >>> mx.nd._internal._npi_ediff1d(mx.nd.array([1, 3]), to_end_scalar=9).asnumpy()
     array([2., 9.], dtype=float32)
     """
-    given = iter(x.reshape(-1) for x in (input2, input3) if x is not None)
+    edges = iter(x.reshape(-1) for x in (input2, input3) if x is not None)
 
     def edge(is_array: bool, value: float | None) -> list[Tensor]:
         if is_array:
-            return [next(given)]
+            return [next(edges)]
         return [] if value is None else [number(value, input1.dtype).to(input1.device).reshape(1)]
 
     begin = edge(to_begin_arr_given, to_begin_scalar)
@@ -502,16 +505,16 @@ def ediff1d(
 @ediff1d.infer_outputs
 def ediff1d_shape(*ins: Shape | None, **attrs: Any) -> Shape | None:
     """Count the differences and what is put around them."""
-    known = [s for s in ins if s is not None]
+    shapes = [s for s in ins if s is not None]
     target = 1 + attrs["to_begin_arr_given"] + attrs["to_end_arr_given"]
-    if len(known) < target or any(UNKNOWN in s for s in known):
+    if len(shapes) < target or any(UNKNOWN in s for s in shapes):
         return None
     numbers = sum(
         attrs[f"{side}_scalar"] is not None and not attrs[f"{side}_arr_given"]
         for side in ("to_begin", "to_end")
     )
-    edges = sum(math.prod(s) for s in known[1:])
-    return (max(math.prod(known[0]) - 1, 0) + edges + numbers,)
+    edges = sum(math.prod(s) for s in shapes[1:])
+    return (max(math.prod(shapes[0]) - 1, 0) + edges + numbers,)
 
 
 class CountTypes(TypePattern):
@@ -662,8 +665,10 @@ def percentile(
     if not a.is_meta and not bool(((share >= 0) & (share <= 100)).all()):
         raise InvalidValue("_npi_percentile: percentile exceeds the valid range of 0 to 100.")
     axes = axes_over(axis, a.ndim)
-    kept = [i for i in range(a.ndim) if i not in axes]
-    rows = a.to(_wide(a.dtype)).permute(*kept, *axes).flatten(len(kept)) if axes else a[..., None]
+    others = [i for i in range(a.ndim) if i not in axes]
+    rows = (
+        a.to(_wide(a.dtype)).permute(*others, *axes).flatten(len(others)) if axes else a[..., None]
+    )
     out = _between(rows.to(_wide(a.dtype)).sort(-1).values, share, interpolation)
     return out.reshape((*share.shape, *reduced_shape(a.shape, axes, keepdims)))
 

@@ -246,7 +246,8 @@ def share_memory(a: Tensor, b: Tensor) -> Tensor:
     """
     if a.is_meta:
         return torch.empty((), dtype=torch.bool, device="meta")
-    return torch.tensor(bool(a.numel() and b.numel()) and _overlap(a, b))
+    overlap = bool(a.numel() and b.numel()) and _overlap(a, b)
+    return torch.tensor(overlap, device=a.device)
 
 
 def _overlap(a: Tensor, b: Tensor) -> bool:

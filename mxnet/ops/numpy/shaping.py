@@ -36,26 +36,26 @@ from .families import PromotedTypes, promote
 
 
 @lru_cache(maxsize=4096)
-def reshape_target(shape: Shape, wanted: Shape) -> Shape:
+def reshape_target(shape: Shape, target: Shape) -> Shape:
     """Return the wanted shape with its -1 filled in by the number of elements.
 
     >>> reshape_target((2, 3), (-1,)), reshape_target((1, 1), ())
     ((6,), ())
     """
-    if wanted.count(-1) > 1:
-        raise ShapeError(f"_np_reshape: can only specify one unknown dimension, got {wanted}.")
-    if min(wanted, default=0) < -1:
-        raise ShapeError(f"_np_reshape: the size to infer must be -1, got {wanted}.")
+    if target.count(-1) > 1:
+        raise ShapeError(f"_np_reshape: can only specify one unknown dimension, got {target}.")
+    if min(target, default=0) < -1:
+        raise ShapeError(f"_np_reshape: the size to infer must be -1, got {target}.")
     if UNKNOWN in shape:
-        return tuple(wanted)
-    total, rest = math.prod(shape), math.prod(n for n in wanted if n != -1)
-    if -1 in wanted and rest and total % rest == 0:
-        return tuple(total // rest if n == -1 else n for n in wanted)
-    if -1 in wanted or rest != total:
+        return tuple(target)
+    total, rest = math.prod(shape), math.prod(n for n in target if n != -1)
+    if -1 in target and rest and total % rest == 0:
+        return tuple(total // rest if n == -1 else n for n in target)
+    if -1 in target or rest != total:
         raise ShapeError(
-            f"_np_reshape: cannot reshape array of size {total} into shape {list(wanted)}."
+            f"_np_reshape: cannot reshape array of size {total} into shape {list(target)}."
         )
-    return tuple(wanted)
+    return tuple(target)
 
 
 def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
@@ -284,20 +284,20 @@ def broadcast_to(array: Tensor, *, shape: Shape = ()) -> Tensor:
 @broadcast_to.infer_outputs
 def broadcast_to_shape(array: Shape | None, *, shape: Shape) -> Shape:
     """The attribute, if the array fits into it."""
-    given = array or ()
+    sizes = array or ()
     if array is not None and KEPT in shape:
-        front = len(shape) - len(given)
+        front = len(shape) - len(sizes)
         shape = (
             *shape[:front],
-            *(n if m == KEPT else m for n, m in zip(given, shape[front:], strict=False)),
+            *(n if m == KEPT else m for n, m in zip(sizes, shape[front:], strict=False)),
         )
     elif KEPT in shape:
         return tuple(UNKNOWN if n == KEPT else n for n in shape)
-    fits = len(given) <= len(shape) and KEPT not in shape
-    for size, target in zip(reversed(given), reversed(shape), strict=False):
+    fits = len(sizes) <= len(shape) and KEPT not in shape
+    for size, target in zip(reversed(sizes), reversed(shape), strict=False):
         fits = fits and (size in (target, 1) or size == UNKNOWN)
     if not fits:
-        raise ShapeError(f"_npi_broadcast_to: {list(given)} is not broadcastable to {list(shape)}.")
+        raise ShapeError(f"_npi_broadcast_to: {list(sizes)} is not broadcastable to {list(shape)}.")
     return shape
 
 
@@ -438,10 +438,10 @@ def stacking(
         return join(name, grown, axis(grown[0].ndim if grown else 1))
 
     def shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-        known = given_shapes(ins)
-        if known is None:
+        inputs = given_shapes(ins)
+        if inputs is None:
             return ins, outs
-        grown = [prepare(s) for s in known]
+        grown = [prepare(s) for s in inputs]
         return ins, _concatenated([*grown], outs, {"dim": axis(len(grown[0]))})[1]
 
     example = f"mx.nd._internal.{name}(nd.ones((2,)), nd.ones((2,))).shape -> {result}"
@@ -505,9 +505,9 @@ def at_least(dimensions: int, grow: Callable[[Shape], Shape], result: str) -> Op
         shape=shapes,
         outputs=lambda a: tuple(f"output{i}" for i in range(a["num_args"])),
     )
-    made = may_share(declare(function))
-    made.type_pattern = OwnTypes(None)
-    return made
+    operator = may_share(declare(function))
+    operator.type_pattern = OwnTypes(None)
+    return operator
 
 
 at_least(1, _at_least_1d, "(2,)")

@@ -17,6 +17,7 @@ from ..tensor.arithmetic import elemwise_add
 from ..tensor.indexing import embedding, embedding_shape
 from ..tensor.joining import concat
 from ..tensor.shape_changing import flatten, flatten_shape
+from ..tracing import is_traced
 from .conversions import (
     HALF_STEPS,
     INT32_STEPS,
@@ -37,8 +38,8 @@ Ranged = tuple[Tensor, Tensor, Tensor]
 def _same_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     arrays = len(ins) // 3  # each array comes with two ends of its range
     shape = outs[0]
-    for known in ins[:arrays]:
-        shape = unify(shape, known, "8-bit arrays")
+    for other in ins[:arrays]:
+        shape = unify(shape, other, "8-bit arrays")
     return [*[shape] * arrays, *[(1,)] * (2 * arrays)], [shape, (1,), (1,)]
 
 
@@ -405,7 +406,7 @@ quantized_concat.type_pattern = _JoinedTypes(None)
 
 
 def _rescale(array: Tensor, old: Tensor, new: Tensor, dtype: torch.dtype) -> Tensor:
-    if array.dtype is dtype and torch.equal(old, new):
+    if array.dtype is dtype and not is_traced() and torch.equal(old, new):
         return array
     limits = torch.iinfo(dtype)
     ratio = torch.where(new > 0, old / new, 0.0)

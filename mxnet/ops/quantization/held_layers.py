@@ -97,8 +97,8 @@ def _infer(
     count = len(body.variables)
     values = {v: s for v, s in zip(body.variables, ins, strict=False) if s is not None}
     variables, heads = solve(body, values)
-    merged = [merge(value, known) for value, known in zip(variables, ins, strict=False)]
-    ends = [merge((1,), known) for known in ins[count:]]
+    merged = [merge(value, shape) for value, shape in zip(variables, ins, strict=False)]
+    ends = [merge((1,), shape) for shape in ins[count:]]
     outs = (heads[0], *[(1,)] * ranges) if node.outputs > 1 else (heads[0],)
     return (*merged, *ends), outs
 
@@ -109,8 +109,8 @@ def _input_types(node: Node, ins: list) -> tuple:
     is_stored = node.op is fused_dense_layer and attrs["quantized"]
     is_stored = is_stored and not attrs["channel_wise_quantize"]
     weights = torch.int8 if is_stored else torch.float32
-    types = [known if i < count else torch.float32 for i, known in enumerate(ins)]
-    return tuple(weights if known is None and i else known for i, known in enumerate(types))
+    types = [dtype if i < count else torch.float32 for i, dtype in enumerate(ins)]
+    return tuple(weights if dtype is None and i else dtype for i, dtype in enumerate(types))
 
 
 def _declare(name: str, layer: Callable, doc: str, outputs: tuple[str, ...] = OUTPUTS) -> Op:

@@ -95,10 +95,10 @@ def _density(
     record = declare(_set_signature(function, full, doc, example, parameters))
 
     def shapes_of_parameters(x: Shape | None, *given: Shape | None, **_: bool) -> dict:
-        known = None
+        merged = None
         for shape in given:
-            known = unify(known, shape, "shapes of parameters")
-        return {} if known is None else dict.fromkeys(parameters, known)
+            merged = unify(merged, shape, "shapes of parameters")
+        return {} if merged is None else dict.fromkeys(parameters, merged)
 
     def shape_of(x: Shape | None, *given: Shape | None, **_: bool) -> Shape | None:
         return x
@@ -120,8 +120,10 @@ def _set_signature(
     )
     function.__annotations__ = {**dict.fromkeys(inputs, Tensor), "is_log": bool, "return": Tensor}
     function.__name__ = function.__qualname__ = name.lstrip("_")
-    given, target = example.split(" -> ")
-    function.__doc__ = f"{doc}\n\n    >>> mx.nd.{name[1:]}({given}).asnumpy()\n    {target}\n    "
+    arguments, target = example.split(" -> ")
+    function.__doc__ = (
+        f"{doc}\n\n    >>> mx.nd.{name[1:]}({arguments}).asnumpy()\n    {target}\n    "
+    )
     return function
 
 

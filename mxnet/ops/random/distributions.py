@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ... import dtypes
+from ...accelerator import widest_float
 from ...error import AttributeConversionError, DTypeError, ShapeError
 from ..attributes import FloatDType, IntegerDType, NumberDType, Shape
 from ..declare import Op, OpContext, op
@@ -116,8 +117,8 @@ class Distribution(NamedTuple):
         """Raise unless the parameters make a distribution."""
         for demand in self.demands:
             if not demand.holds(*values):
-                given = ", ".join(f"{k}={v:g}" for k, v in zip(self.numbers, values, strict=True))
-                raise AttributeConversionError(f"{name}: {demand.text}, but got {given}.")
+                numbers = ", ".join(f"{k}={v:g}" for k, v in zip(self.numbers, values, strict=True))
+                raise AttributeConversionError(f"{name}: {demand.text}, but got {numbers}.")
 
 
 DISTRIBUTIONS = (
@@ -333,27 +334,27 @@ def _array_operator(row: Distribution) -> Op:
         random=True,
         head_gradient=len(row.arrays) > 1,  # as in MXNet, of one parameter nothing flows back
     )
-    made = declare(_set_signature(function, name, doc, row.arrays, attributes))
-    made.gradient(_no_gradient)
+    operator = declare(_set_signature(function, name, doc, row.arrays, attributes))
+    operator.gradient(_no_gradient)
 
     def shape_of(*ins: Shape | None, shape: Shape, **_: Any) -> Shape | None:
-        known = _together(ins)
-        return None if known is None else (*known, *shape)
+        merged = _together(ins)
+        return None if merged is None else (*merged, *shape)
 
     def shapes_of_parameters(*ins: Shape | None, **_: Any) -> dict[str, Shape]:
-        known = _together(ins)
-        return {} if known is None else dict.fromkeys(row.arrays, known)
+        merged = _together(ins)
+        return {} if merged is None else dict.fromkeys(row.arrays, merged)
 
-    made.infer_outputs(shape_of)
-    made.infer_inputs(shapes_of_parameters)
-    return made
+    operator.infer_outputs(shape_of)
+    operator.infer_inputs(shapes_of_parameters)
+    return operator
 
 
 def _together(shapes: tuple[Shape | None, ...]) -> Shape | None:
-    known = None
+    merged = None
     for shape in shapes:
-        known = unify(known, shape, "shapes of parameters")
-    return known
+        merged = unify(merged, shape, "shapes of parameters")
+    return merged
 
 
 for _row in DISTRIBUTIONS:
@@ -411,10 +412,6 @@ random_randint.infer_outputs(given_shape)
 random_randint.type_pattern = _WholeNumbers("-> @dtype")
 
 
-def _precise(device: torch.device) -> torch.dtype:
-    return torch.float32 if device.type == "mps" else torch.float64
-
-
 @op(
     "_sample_multinomial",
     "sample_multinomial",
@@ -447,7 +444,7 @@ def sample_multinomial(
     """
     check_float("_sample_multinomial", data.dtype)
     batch = data.shape[:-1]
-    weights = data.detach().to(_precise(data.device)).reshape(-1, data.shape[-1])
+    weights = data.detach().to(widest_float(data.device)).reshape(-1, data.shape[-1])
     climbing = weights.cumsum(-1)
     total = climbing[:, -1:]
     least, most = total.aminmax()
@@ -517,33 +514,31 @@ def sample_unique_zipfian(
     return by(range_max, *shape, run.device)
 
 
-def _unique_by_clocks(classes: int, rows: int, wanted: int, device: torch.device) -> tuple:
+def _unique_by_clocks(classes: int, rows: int, count: int, device: torch.device) -> tuple:
     """Let each class first come after an exponential time of its rate; the earliest are drawn.
 
     Up to the last of them, a class that came already comes again as a Poisson process.
     """
-    numbers = torch.arange(classes, dtype=_precise(device), device=device)
+    numbers = torch.arange(classes, dtype=widest_float(device), device=device)
     rate = torch.log1p(1 / (numbers + 1)) / math.log(classes + 1)
     clock = torch.empty((rows, classes), dtype=rate.dtype, device=device).exponential_() / rate
-    first, drawn = clock.topk(wanted, largest=False)
+    first, drawn = clock.topk(count, largest=False)
     again = (rate[drawn] * (first[:, -1:] - first)).sum(-1)
-    return drawn, torch.poisson(again).long() + wanted
+    return drawn, torch.poisson(again).long() + count
 
 
-def _unique_by_draws(classes: int, rows: int, wanted: int, device: torch.device) -> tuple:
+def _unique_by_draws(classes: int, rows: int, count: int, device: torch.device) -> tuple:
     """Draw with replacement, more and more, until each row has enough different classes."""
     pool = torch.empty((rows, 0), dtype=torch.int64, device=device)
     while True:
-        more = max(64, 2 * wanted, pool.shape[1])
-        chance = torch.rand((rows, more), dtype=_precise(device), device=device)
+        more = max(64, 2 * count, pool.shape[1])
+        chance = torch.rand((rows, more), dtype=widest_float(device), device=device)
         fresh = torch.expm1(chance * math.log(classes + 1)).long().clamp_(max=classes - 1)
         pool = torch.cat([pool, fresh], 1)
         result = _is_first(pool).cumsum(-1)
-        if int(result[:, -1].min()) >= wanted:
+        if int(result[:, -1].min()) >= count:
             break
-    position = torch.searchsorted(
-        result, torch.arange(1, wanted + 1, device=device).repeat(rows, 1)
-    )
+    position = torch.searchsorted(result, torch.arange(1, count + 1, device=device).repeat(rows, 1))
     return pool.gather(1, position), position[:, -1] + 1
 
 

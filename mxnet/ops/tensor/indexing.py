@@ -192,7 +192,7 @@ def one_hot(
         output = torch.zeros(shape, dtype=dtype, device=indices.device)
         return output.scatter_(-1, positions, inside.to(dtype))
     on, off = (number(v, dtype).to(indices.device) for v in (on_value, off_value))
-    return off.expand(shape).clone().scatter_(-1, positions, torch.where(inside, on, off))
+    return off.expand(shape).scatter(-1, positions, torch.where(inside, on, off))
 
 
 @one_hot.infer_outputs

@@ -250,15 +250,15 @@ amp_cast.type_pattern = AmpTypes(None)
 MIXED = (torch.bfloat16, torch.float16, torch.float32)
 
 
-def common_type(given: list[torch.dtype], narrow: bool) -> torch.dtype | None:
+def common_type(types: list[torch.dtype], narrow: bool) -> torch.dtype | None:
     """Return the widest (or narrowest) of the types, or None if one of them is not mixed.
 
     >>> common_type([torch.float16, torch.float32], narrow=False)
     torch.float32
     """
-    if any(t not in MIXED for t in given):
+    if any(t not in MIXED for t in types):
         return None
-    return (min if narrow else max)(given, key=MIXED.index)
+    return (min if narrow else max)(types, key=MIXED.index)
 
 
 class MulticastTypes(TypePattern):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from ..attributes import DType, Floats, Shape
 from ..declare import Op, op
 from ..families import BOOL, axes_of, reduction, refuse_bool, shown
 from ..shapes import UNKNOWN, TypePattern, reduced
+from ..tracing import is_traced
 from .shape_changing import axis_within, product
 
 Axes = tuple[int, ...]
@@ -111,7 +113,6 @@ over_axes(
     doc="Product over axes.",
     given=TABLE,
     result="[ 2., 12.]",
-    direct=torch.prod,
     precision="full",
 )
 over_axes(
@@ -188,7 +189,7 @@ def norm(
     if out_dtype is not None and out_dtype.is_floating_point:
         wide = data.to(torch.promote_types(wide.dtype, out_dtype))
     out = torch.linalg.vector_norm(wide, ord, axes, keepdims)
-    if ord == 2 and data.numel() and not out.is_meta and not _squares_fit(out):
+    if ord == 2 and data.numel() and (is_traced() or (not out.is_meta and not _squares_fit(out))):
         out = _scaled_norm(wide, axes, keepdims)
     out = out.to(out_dtype or data.dtype)
     return out if out.ndim else out.reshape(1)
@@ -314,6 +315,26 @@ class RunningTypes(TypePattern):
         return ins, [attrs["dtype"] or counted or outs[0]]
 
 
+class _HalfPrecisionCumsum(torch.autograd.Function):
+    """A running sum that is float16 at every step, as MXNet's; torch's is float32 inside."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, axis: int) -> Tensor:
+        ctx.axis = axis
+        return torch.from_numpy(np.add.accumulate(data.detach().numpy(), axis, np.float16))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        flipped = grads[0].to(torch.float16).flip(ctx.axis)
+        return _HalfPrecisionCumsum.apply(flipped, ctx.axis).flip(ctx.axis), None
+
+
+def _running_sum(a: Tensor, axis: int, dtype: torch.dtype) -> Tensor:
+    if dtype is torch.float16 and a.device.type == "cpu" and a.numel():
+        return _HalfPrecisionCumsum.apply(a.to(dtype), axis)
+    return torch.cumsum(a, axis, dtype=dtype)
+
+
 @op("_np_cumsum", "cumsum", casts=True)
 def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) -> Tensor:
     """Running sum along an axis; without one over the flattened array.
@@ -332,10 +353,10 @@ def cumsum(a: Tensor, *, axis: int | None = None, dtype: DType | None = None) ->
     if not target.is_floating_point:
         a = a.detach()  # torch refuses integers that would carry a gradient
     if axis is None:
-        return torch.cumsum(a.flatten(), 0, dtype=target)
+        return _running_sum(a.flatten(), 0, target)
     if not -a.ndim <= axis < a.ndim:
         raise ShapeError(f"cumsum: axis value {axis} out of range for {a.ndim} dimensions")
-    return torch.cumsum(a, axis, dtype=target)
+    return _running_sum(a, axis, target)
 
 
 cumsum.type_pattern = RunningTypes(None)

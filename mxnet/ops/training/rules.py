@@ -63,10 +63,10 @@ class TensorList(list[Tensor]):
 
     def is_contiguous(self) -> bool:
         """Return whether all tensors are contiguous; checked once."""
-        known = self._contiguous
-        if known is None:
-            known = self._contiguous = all(map(Tensor.is_contiguous, self))
-        return known
+        cached = self._contiguous
+        if cached is None:
+            cached = self._contiguous = all(map(Tensor.is_contiguous, self))
+        return cached
 
 
 def _in_place(call: Callable[..., None]) -> Callable[..., TensorList]:
@@ -399,8 +399,8 @@ class MultiUpdate:
         for i in range(len(outs)):
             own = slice(i * width, (i + 1) * width)
             shape = outs[i]
-            for known in ins[own]:
-                shape = unify(shape, known, f"arrays of weight {i}")
+            for other in ins[own]:
+                shape = unify(shape, other, f"arrays of weight {i}")
             ins[own] = [shape] * width
             outs[i] = shape
         return ins, outs

@@ -241,12 +241,12 @@ def _declare_multi(base: Rule, of: str, numbers: str, result: str) -> None:
         dtype = "float16" if mixed else "float32"
         order = ", ".join(["w0", "g0", *(f"{a}_0" for a in arrays), "w1", "..."])
         last = "; two arrays, all rates and all decays, are last" if preloaded else ""
-        given = ", ".join(["w", "w", *arrays, *(["lrs", "wds"] if preloaded else [])])
+        arguments = ", ".join(["w", "w", *arrays, *(["lrs", "wds"] if preloaded else [])])
         step = "" if preloaded else ", lrs=0.5, wds=0"
         example = f"""
         >>> w, m, w32 = mx.nd.ones(1, dtype="{dtype}"), mx.nd.ones(1), mx.nd.ones(1)
         >>> lrs, wds = mx.nd.array([0.5]), mx.nd.zeros(1)
-        >>> mx.nd.{name}({given}{step}{numbers and ", momentum=0.5"}).asnumpy()
+        >>> mx.nd.{name}({arguments}{step}{numbers and ", momentum=0.5"}).asnumpy()
         array([{result}], dtype={dtype})
         """
         rates = "" if preloaded else "lrs wds "

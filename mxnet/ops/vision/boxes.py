@@ -16,6 +16,7 @@ from torch import Tensor
 from ...error import ShapeError
 from ..declare import op
 from ..shapes import Shape, same
+from ..tracing import is_traced, repeat_while
 
 # Up to here one matrix of all pairs is cheapest; beyond, blocks go one by one.
 MAX_MATRIX = 512
@@ -85,6 +86,8 @@ def keep_greedily(
     `most` the search may end, and all later boxes count as removed, once so many survived.
     """
     batch, n = boxes.shape[:2]
+    if is_traced():
+        return _keep_by_loop(_conflicts(boxes, boxes, ids, ids, threshold, border))
     if ids is not None and most is None and batch * n * n > FEW_PAIRS:
         result = _keep_by_class(boxes, ids, threshold, border)
         if result is not None:
@@ -93,10 +96,10 @@ def keep_greedily(
         classes = [None] * batch if ids is None else ids
         pairs = zip(boxes, classes, strict=True)
         if most is not None and most < n:
-            kept = [_keep_first(b, c, threshold, border, most) for b, c in pairs]
+            masks = [_keep_first(b, c, threshold, border, most) for b, c in pairs]
         else:
-            kept = [_keep_by_blocks(b, c, threshold, border) for b, c in pairs]
-        return torch.stack(kept)
+            masks = [_keep_by_blocks(b, c, threshold, border) for b, c in pairs]
+        return torch.stack(masks)
     step = max(1, MAX_PAIRS // max(1, n * n))
     if step >= batch:
         return _keep_in_block(boxes, ids, threshold, border)
@@ -158,6 +161,20 @@ def _keep_in_block(boxes: Tensor, ids: Tensor | None, threshold: float, border: 
         if torch.equal(again, keep):
             return keep.bool()
         keep = again
+
+
+def _keep_by_loop(removed: Tensor) -> Tensor:
+    """Solve the same as `_keep_in_block`, with the repetition as one loop of the program."""
+    conflict = removed.bool().triu(1)
+    keep = conflict.new_ones(conflict.shape[:-1])
+
+    def holds(keep: Tensor, previous: Tensor, conflict: Tensor) -> Tensor:
+        return (keep != previous).any()
+
+    def step(keep: Tensor, previous: Tensor, conflict: Tensor) -> tuple[Tensor, Tensor]:
+        return ~(conflict & keep.unsqueeze(-1)).any(-2), keep.clone()
+
+    return repeat_while(holds, step, (keep, torch.zeros_like(keep)), (conflict,))[0]
 
 
 def _keep_first(
@@ -345,9 +362,11 @@ def _rank(
     score = rows[..., score_index]
     valid = score > valid_thresh
     if id_index >= 0:
-        valid &= rows[..., id_index] != background
+        valid = valid & (rows[..., id_index] != background)
     counts = valid.sum(1, keepdim=True)
-    most = int(counts.max()) if valid.numel() else 0
+    most = valid.shape[1]
+    if most and not is_traced():
+        most = int(counts.max()) if len(valid) else 0
     most = min(most, topk) if topk > 0 else most
     order = best_first(score.masked_fill(~valid, -torch.inf), most)
     return order, torch.arange(most, device=rows.device) < counts
@@ -528,6 +547,8 @@ def match_greedily(score: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
     batch, n, m = score.shape
     row = score.new_full((batch, n), -1, dtype=torch.long)
     column = score.new_full((batch, m), -1, dtype=torch.long)
+    if is_traced():
+        return _match_by_loop(score, row, column)
     while n and m:
         best_score, best_row = score.max(1)
         best_column = score.argmax(2)
@@ -539,6 +560,31 @@ def match_greedily(score: Tensor, threshold: float) -> tuple[Tensor, Tensor]:
         row[image, i], column[image, j] = j, i
         score[image, i] = -torch.inf
         score[image, :, j] = -torch.inf
+    return row, column
+
+
+def _match_by_loop(score: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor]:
+    """Settle mutual best pairs of `match_greedily`, with the repetition as one loop."""
+
+    def holds(score: Tensor, row: Tensor, column: Tensor) -> Tensor:
+        return (score > -torch.inf).any()
+
+    def step(score: Tensor, row: Tensor, column: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        n, m = score.shape[1:]
+        best_score, best_row = score.max(1)
+        best_column = score.argmax(2)
+        mutual = best_column.gather(1, best_row) == torch.arange(m, device=score.device)
+        mutual = mutual & (best_score > -torch.inf)
+        own = best_row.gather(1, best_column) == torch.arange(n, device=score.device)
+        own = own & mutual.gather(1, best_column)
+        settled = own.unsqueeze(2) | mutual.unsqueeze(1)
+        return (
+            score.masked_fill(settled, -torch.inf),
+            torch.where(own, best_column, row),
+            torch.where(mutual, best_row, column),
+        )
+
+    _, row, column = repeat_while(holds, step, (score, row, column))
     return row, column
 
 

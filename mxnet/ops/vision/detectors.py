@@ -13,6 +13,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats
 from ..declare import op
 from ..shapes import UNKNOWN, Shape
+from ..tracing import is_traced
 from .boxes import best_first, keep_greedily, match_greedily, no_gradient, pairwise_iou, to_centres
 
 
@@ -56,7 +57,9 @@ def multi_box_prior(
     if data.ndim != 4:
         raise ShapeError(f"_contrib_MultiBoxPrior needs data of 4 axes, got {list(data.shape)}.")
     shape = tuple(data.shape[2:])
-    return _prior(shape, sizes, ratios, clip, steps, offsets, data.dtype, data.device).clone()
+    # A traced program must not leave its tensors in the cache.
+    compute = _prior.__wrapped__ if is_traced() else _prior
+    return compute(shape, sizes, ratios, clip, steps, offsets, data.dtype, data.device).clone()
 
 
 # A network asks for the same boxes in every step.
@@ -148,10 +151,10 @@ def multi_box_target(
     """
     anchors = anchor.reshape(-1, 4)
     # Labels end at the first row of class -1.
-    given = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
+    is_object = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
     truth = label[..., 1:5]
     iou = pairwise_iou(anchors.unsqueeze(0), truth).nan_to_num_(0.0)
-    iou.masked_fill_(~given.unsqueeze(1), -1.0)
+    iou.masked_fill_(~is_object.unsqueeze(1), -1.0)
     row = match_greedily(iou, 1e-6)[0]
     best, best_truth = iou.max(2)
     matched = row >= 0
@@ -166,9 +169,8 @@ def multi_box_target(
         )
     else:
         negative = ~positive
-    any_truth = given.any(1, keepdim=True)
-    positive &= any_truth
-    negative &= any_truth
+    any_truth = is_object.any(1, keepdim=True)
+    positive, negative = positive & any_truth, negative & any_truth
     wide = match.unsqueeze(-1)
     chosen = truth.gather(1, wide.expand(-1, -1, 4))
     classes = label[..., 0].gather(1, match) + 1
@@ -257,11 +259,20 @@ def multi_box_detection(
     batch, _, n = cls_prob.shape
     score = cls_prob[:, 1:].amax(1)
     result = score >= threshold
+    has_nms = 0 < nms_threshold <= 1
+    if is_traced():
+        order = _order_candidates(score, result, nms_topk if has_nms else 0)
+        rows = _decode_all(cls_prob, loc_pred, anchor, clip, variances)
+        rows = rows.gather(1, order.unsqueeze(-1).expand(-1, -1, 6))
+        is_row = torch.arange(n, device=score.device) < result.sum(1, keepdim=True)
+        rows = rows.masked_fill(~is_row.unsqueeze(-1), -1.0)
+        most = min(nms_topk, n) if nms_topk > 0 else n
+        return _suppress(rows, most, nms_threshold, force_suppress) if has_nms else rows
     counts = result.sum(1)
     # The anchors with something on them, image after image.
     at = result.flatten().nonzero().squeeze(1)
     most = 0
-    if 0 < nms_threshold <= 1 and len(at):
+    if has_nms and len(at):
         most = min(int(counts.max()), nms_topk) if nms_topk > 0 else int(counts.max())
         order = best_first(score.where(result, -torch.inf), most)
         order += torch.arange(0, batch * n, n, device=order.device).unsqueeze(1)
@@ -282,13 +293,45 @@ def multi_box_detection(
     found_rows = torch.cat([heads, boxes]).split(counts.tolist(), 1)
     for row, part in zip(rows, found_rows, strict=True):
         row[: part.shape[1]] = part.T
-    if 0 < nms_threshold <= 1:
-        head = rows[:, :most]
-        ids = None if force_suppress else head[..., 0]
-        keep = keep_greedily(head[..., 2:], nms_threshold, ids)
-        head[..., 0].masked_fill_(~keep, -1.0)
-        rows[:, most:, 0] = -1.0
+    return _suppress(rows, most, nms_threshold, force_suppress) if has_nms else rows
+
+
+def _suppress(rows: Tensor, most: int, threshold: float, force: bool) -> Tensor:
+    """Write class -1 into rows that overlap a better one, and into all beyond the first `most`."""
+    head = rows[:, :most]
+    ids = None if force else head[..., 0]
+    keep = keep_greedily(head[..., 2:], threshold, ids)
+    head[..., 0].masked_fill_(~keep, -1.0)
+    rows[:, most:, 0] = -1.0
     return rows
+
+
+def _order_candidates(score: Tensor, is_candidate: Tensor, topk: int) -> Tensor:
+    """Return candidates before others, the `topk` best of them (with -1 all) by score.
+
+    Only these are sorted: those behind them stay where they were, as in MXNet.
+    """
+    n = score.shape[1]
+    order = is_candidate.int().sort(dim=1, descending=True, stable=True)[1]
+    if topk == 0:
+        return order
+    best = best_first(score.where(is_candidate, -torch.inf), n)
+    count = is_candidate.sum(1, keepdim=True)
+    limit = count.clamp(max=topk) if topk > 0 else count
+    return torch.where(torch.arange(n, device=score.device) < limit, best, order)
+
+
+def _decode_all(
+    cls_prob: Tensor, loc_pred: Tensor, anchor: Tensor, clip: bool, variances: Floats
+) -> Tensor:
+    """Return class, score and box of every anchor: ``(batch, anchors, 6)``."""
+    batch, _, n = cls_prob.shape
+    score = cls_prob[:, 1:].amax(1)
+    anchors = anchor.reshape(-1, 4).repeat(batch, 1).T
+    boxes = _decode(loc_pred.reshape(-1, 4).T, anchors, variances)
+    boxes = boxes.clamp(0, 1) if clip else boxes
+    heads = torch.stack([_first_class(cls_prob, score), score]).flatten(1)
+    return torch.cat([heads, boxes]).T.reshape(batch, n, 6)
 
 
 def _first_class(cls_prob: Tensor, score: Tensor) -> Tensor:

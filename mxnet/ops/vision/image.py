@@ -16,6 +16,7 @@ from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
 from ..tensor.passing import may_share
+from ..tracing import is_traced
 
 MAX_CHANNELS = 4  # of images that OpenCV divides
 GRAY = (0.299, 0.587, 0.114)
@@ -75,7 +76,8 @@ def to_tensor(data: Tensor) -> Tensor:
 def _channels_first(data: Tensor) -> Tensor:
     """Return channels before height and width, in this order in memory."""
     is_image = data.ndim == 3 and data.dtype is torch.uint8 and data.device.type == "cpu"
-    if not (is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel() and _has_opencv()):
+    fits = is_image and 1 < data.shape[-1] <= MAX_CHANNELS and data.numel()
+    if not fits or is_traced() or not _has_opencv():
         return data.movedim(-1, -3).contiguous()
     import cv2
 
@@ -121,11 +123,11 @@ def _check_normalizable(data: Tensor, mean: Floats, std: Floats) -> None:
             "_image_normalize: channels come first, as ToTensor puts them, and are 1 or 3; got an "
             f"image of {list(data.shape)}."
         )
-    for what, given in (("mean", mean), ("std", std)):
-        if len(given) not in (1, channels):
+    for what, numbers in (("mean", mean), ("std", std)):
+        if len(numbers) not in (1, channels):
             raise ShapeError(
                 f"Invalid {what} for input with shape {list(data.shape)}: it must have either 1 "
-                f"or {channels} elements, but got {list(given)}."
+                f"or {channels} elements, but got {list(numbers)}."
             )
 
 

@@ -17,7 +17,12 @@ from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
 from ..tensor.passing import in_row_order
+from ..tracing import is_traced
+from .roi_dense import Bins, Samples, max_of_bins, max_samples, mean_of_bins, weigh_pixels
 
+# How many times as large as the feature map regions of a traced program may be. Samples of rotated
+# ones are gathered one by one, those of others cost little.
+MAX_EXTENT, MAX_ROTATED_EXTENT = 16, 2
 # Pixels looked up in one go, so that index tables stay small.
 MAX_LOOKUPS = 1 << 21
 
@@ -84,7 +89,10 @@ def roi_pooling(
         image = rois[:, 0].long()
         present = (image >= 0) & (image < batch)
         image = image.clamp(0, batch - 1)
-        tall, wide = _longest(top, bottom), _longest(left, right)
+    if is_traced():
+        bins = Bins(top, bottom.where(present.unsqueeze(1), top), left, right)
+        return _assemble([max_of_bins(data, image, bins)], data, len(rois), channels, pooled_size)
+    tall, wide = _longest(top, bottom), _longest(left, right)
     pixels, parts = _pixels(data), []
     each = pooled_size[0] * pooled_size[1] * tall * wide
     for part in _chunks(len(rois), each):
@@ -120,6 +128,10 @@ def _bag(
     """Reduce the pixels of each bin (the last two axes); bins without any give zero."""
     bins = inside.shape[0] * inside.shape[1] * inside.shape[2]
     inside = inside.reshape(bins, -1)
+    if is_traced() and weight is not None:  # what is outside weighs nothing
+        lookup = lookup.expand(-1, -1, -1, *lookup.shape[3:]).reshape(bins, -1)
+        weight = weight.reshape(bins, -1) * inside
+        return F.embedding_bag(lookup, pixels, mode="sum", per_sample_weights=weight)
     counts = inside.sum(1)
     chosen = inside.flatten().nonzero().squeeze(1)
     index = lookup.expand(-1, -1, -1, *lookup.shape[3:]).reshape(-1)[chosen]
@@ -200,6 +212,10 @@ def roi_align(
         x = _samples(start[:, 0], size[:, 0], wide, sample_ratio, width)
         present = (image >= 0) & (image < batch)
         image = image.clamp(0, batch - 1)
+    if is_traced():
+        rows = Samples(y[0], y[1] * present.view(-1, 1, 1))
+        pooled = weigh_pixels(data, image, rows, Samples(*x))
+        return _take_own_channels(pooled) if position_sensitive else pooled
     if position_sensitive:
         channels //= high * wide
         pixels = _rows(data.reshape(batch, channels, high * wide, height * width))
@@ -222,6 +238,13 @@ def roi_align(
     return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
+def _take_own_channels(pooled: Tensor) -> Tensor:
+    """Return for each bin the channels that belong to its place in the grid."""
+    count, _, high, wide = pooled.shape
+    grouped = pooled.reshape(count, -1, high * wide, high * wide)
+    return grouped.diagonal(dim1=2, dim2=3).reshape(count, -1, high, wide)
+
+
 def _samples(
     start: Tensor, size: Tensor, bins: int, ratio: int, limit: int
 ) -> tuple[Tensor, Tensor]:
@@ -231,7 +254,7 @@ def _samples(
     """
     step = (size / bins).view(-1, 1, 1)
     count = torch.ceil(step) if ratio <= 0 else torch.full_like(step, ratio)
-    most = max(1, int(count.max())) if count.numel() else 1
+    most = _most_samples(count, ratio, bins, limit, MAX_EXTENT)
     index = torch.arange(most, device=start.device, dtype=start.dtype)
     bin_start = torch.arange(bins, device=start.device, dtype=start.dtype).view(1, -1, 1) * step
     position = start.view(-1, 1, 1) + bin_start + (index + 0.5) * (step / count)
@@ -241,11 +264,17 @@ def _samples(
     return torch.cat([low, high], -1), torch.cat([(1 - part) * share, part * share], -1)
 
 
-def bilinear_neighbors(place: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
+def _most_samples(count: Tensor, ratio: int, bins: int, limit: int, extent: int) -> int:
+    if is_traced():
+        return max_samples(count, ratio, bins, limit * extent)
+    return max(1, int(count.max())) if count.numel() else 1
+
+
+def bilinear_neighbors(position: Tensor, limit: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the two pixels around places, held inside the image, and the second one's share."""
-    place = place.clamp(0, limit - 1)
-    low = place.floor()
-    part = place - low
+    position = position.clamp(0, limit - 1)
+    low = position.floor()
+    part = position - low
     low = low.long()
     return low, (low + 1).clamp(max=limit - 1), part
 
@@ -300,8 +329,8 @@ def rroi_align(
         size = (rois[:, 3:5] * spatial_scale).clamp(min=1.0)
         angle = (rois[:, 5] * (torch.pi / 180.0)).view(-1, 1, 1)
         step_y, step_x = (size[:, 1] / high).view(-1, 1, 1), (size[:, 0] / wide).view(-1, 1, 1)
-        dy, used_y = _offsets(size[:, 1], step_y, high, sampling_ratio)
-        dx, used_x = _offsets(size[:, 0], step_x, wide, sampling_ratio)
+        dy, used_y = _offsets(size[:, 1], step_y, high, sampling_ratio, height)
+        dx, used_x = _offsets(size[:, 0], step_x, wide, sampling_ratio, width)
         share = 1.0 / (used_y.sum(2).amax(1) * used_x.sum(2).amax(1)).clamp(min=1)
     pixels, parts = _pixels(data), []
     for part in _chunks(len(rois), high * wide * dy.shape[2] * dx.shape[2] * 4):
@@ -312,7 +341,8 @@ def rroi_align(
             used = used_y[part][:, :, None, :, None] & used_x[part][:, None, :, None, :]
             place_x = x * cos + y * sin + center[part, 0].view(-1, 1, 1, 1, 1)
             place_y = y * cos - x * sin + center[part, 1].view(-1, 1, 1, 1, 1)
-            used &= (place_y >= -1) & (place_y <= height) & (place_x >= -1) & (place_x <= width)
+            used = used & (place_y >= -1) & (place_y <= height)
+            used = used & (place_x >= -1) & (place_x <= width)
             weight = used * share[part].view(-1, 1, 1, 1, 1)
             lookup, weight = corner_pixels(place_y, place_x, weight, height, width)
             lookup = lookup + image[part].view(-1, *[1] * (lookup.ndim - 1)) * (height * width)
@@ -320,10 +350,12 @@ def rroi_align(
     return _assemble(parts, data, len(rois), channels, pooled_size)
 
 
-def _offsets(size: Tensor, step: Tensor, bins: int, ratio: int) -> tuple[Tensor, Tensor]:
+def _offsets(
+    size: Tensor, step: Tensor, bins: int, ratio: int, limit: int
+) -> tuple[Tensor, Tensor]:
     """Return where samples lie from the middle of a region, and which of them it has."""
     count = torch.ceil(step) if ratio <= 0 else torch.full_like(step, ratio)
-    most = max(1, int(count.max())) if count.numel() else 1
+    most = _most_samples(count, ratio, bins, limit, MAX_ROTATED_EXTENT)
     index = torch.arange(most, device=size.device, dtype=size.dtype)
     bin_start = torch.arange(bins, device=size.device, dtype=size.dtype).view(1, -1, 1) * step
     position = bin_start - (size / 2).view(-1, 1, 1) + (index + 0.5) * (step / count)
@@ -385,9 +417,14 @@ def psroi_pooling(
         first = torch.floor(index * step + low.unsqueeze(2)).long().clamp(min=0).minimum(limit)
         last = torch.ceil((index + 1) * step + low.unsqueeze(2)).long().clamp(min=0).minimum(limit)
         (left, top), (right, bottom) = first.unbind(1), last.unbind(1)
-        tall, wide = _longest(top, bottom), _longest(left, right)
         cell = _cells(bins, grid, data.device)
         image = rois[:, 0].long()
+    if is_traced():
+        planes = pixels.reshape(-1, height, width, output_dim).movedim(-1, 1)
+        plane = image.view(-1, 1, 1) * (grid * grid) + cell.view(1, bins, bins)
+        means = mean_of_bins(planes, Bins(top, bottom, left, right), plane)
+        return _assemble([means], data, len(rois), output_dim, (bins, bins))
+    tall, wide = _longest(top, bottom), _longest(left, right)
     parts = []
     for part in _chunks(len(rois), bins * bins * tall * wide):
         with torch.no_grad():

@@ -13,6 +13,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import ArrayCount, Count, Positive, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
+from ..tracing import is_traced
 
 
 @op("_contrib_AdaptiveAvgPooling2D")
@@ -57,12 +58,12 @@ _ROUNDING = {
 }
 
 
-def _new_size(size: int, mode: str, given: int, scale: float | None, like: int | None) -> int:
+def _new_size(size: int, mode: str, target: int, scale: float | None, like: int | None) -> int:
     """Return the new size of one axis."""
     if mode == "like":
         return UNKNOWN if like is None else like
     if mode == "size" and scale is None:
-        return given
+        return target
     if size == UNKNOWN:
         return UNKNOWN
     if mode in _ROUNDING:
@@ -141,6 +142,8 @@ def _is_small(data: Tensor, new: tuple[int, int]) -> bool:
     height, width = data.shape[-2:]
     multiplications = height + width * height / new[0]  # for each output
     if data.device.type != "cpu" or data.dtype not in (torch.float32, torch.float64):
+        return False
+    if is_traced():
         return False
     # Zeros of a matrix times infinity would be NaN.
     return sum(new) <= 128 and multiplications <= 64 and bool(data.detach().sum().isfinite())
@@ -270,6 +273,8 @@ def _repeat(x: Tensor, height: int, width: int) -> Tensor:
         )
     if height == x.shape[2]:
         return x.clone()
+    if is_traced():
+        return F.interpolate(x, (height, width), mode="nearest")
     return _Repeat.apply(x, height // x.shape[2])
 
 

@@ -2,6 +2,8 @@
 // names from files only ever become text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
+const FONT = 'system-ui, "Segoe UI", "DejaVu Sans", Helvetica, Arial, sans-serif';
+const MAX_PIXELS = 8000;  // of a side of a saved image
 const model = JSON.parse(document.getElementById("model").textContent);
 const nodes = model.nodes, blocks = model.blocks;  // a block: {name, path, parent, nodes}
 const folded = new Set(nodes.length > 120 ? topBlocks() : []);
@@ -41,19 +43,20 @@ function folder(index) {
 }
 
 function keyOf(index) {
-  const block = folder(index);
-  return block === null ? `n${index}` : `b${block}`;
+  return drawn.boxOf[index];
 }
 
 function visibleGraph() {
+  const {boxOf, parts} = divideBlocks(nodes, folder);
   const boxes = new Map(), edges = new Map(), labeled = new Set();
   nodes.forEach((node, i) => {
-    const key = keyOf(i);
-    if (!boxes.has(key)) boxes.set(key, makeBox(key, i));
+    const key = boxOf[i];
+    if (!boxes.has(key)) boxes.set(key, makeBox(key, i, parts));
+    boxes.get(key).members.push(i);
   });
   nodes.forEach((node, i) => {
     for (const [source, output] of node.inputs) {
-      const [from, to] = [keyOf(source), keyOf(i)];
+      const [from, to] = [boxOf[source], boxOf[i]];
       if (from === to || edges.has(`${from}>${to}`)) continue;
       const result = `${source}:${output}`;  // its shape is written once
       const label = labeled.has(result) ? "" : nodes[source].outputs[output] || "";
@@ -61,18 +64,33 @@ function visibleGraph() {
       edges.set(`${from}>${to}`, {source: from, target: to, label});
     }
   });
-  return {boxes: [...boxes.values()], edges: [...edges.values()]};
+  return {boxes: [...boxes.values()], edges: [...edges.values()], boxOf, parts};
 }
 
-function makeBox(key, index) {
-  const isBlock = key[0] === "b";
-  const block = isBlock ? blocks[Number(key.slice(1))] : null;
-  const node = nodes[index];
-  const title = isBlock ? block.name : (node.operator || node.name);
-  const sub = isBlock ? `${block.nodes.length} layers` : (node.operator ? node.detail || node.short : "input");
-  const longest = Math.max(title.length * 7.4, short(sub).length * 6.2);
-  return {key, index, isBlock, title: short(title), sub: short(sub), color: node.color,
-          width: Math.max(76, longest + 22)};
+function makeBox(key, index, parts) {
+  const isBlock = key[0] === "b", node = nodes[index];
+  if (!isBlock) {
+    const sub = node.kind === "layer" ? node.detail || node.short : node.kind;
+    return sizeBox({key, index, isBlock, members: [], title: node.operator || node.name, sub,
+                    color: node.color});
+  }
+  const [number, part] = key.slice(1).split(".").map(Number);
+  const count = parts.get(number), block = blocks[number];
+  const title = count > 1 ? `${block.name} (${part} of ${count})` : block.name;
+  return sizeBox({key, index, isBlock, members: [], title, sub: `${block.nodes.length} layers`});
+}
+
+function sizeBox(box) {
+  [box.title, box.sub] = [short(box.title), short(box.sub)];
+  box.width = Math.max(76, 22 + textWidth(box.title, 12), 22 + textWidth(box.sub, 10));
+  return box;
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+function textWidth(text, size) {
+  pen.font = `${size}px ${FONT}`;
+  return pen.measureText(text).width;
 }
 
 function short(text) {
@@ -82,10 +100,16 @@ function short(text) {
 // -- drawing --------------------------------------------------------------------------------
 
 function draw() {
-  const {boxes, edges} = visibleGraph();
+  const {boxes, edges, boxOf, parts} = visibleGraph();
+  for (const box of boxes) {
+    const count = box.members.length;
+    if (box.isBlock) box.sub = `${count} layer${count === 1 ? "" : "s"}`;
+  }
   const layout = layeredLayout(boxes, edges);
-  drawn = {boxes, edges, layout};
-  $("edges").replaceChildren(...edges.flatMap((edge, i) => drawEdge(edge, i, layout)));
+  drawn = {boxes, edges, layout, boxOf, parts};
+  const lines = edges.map((edge, i) => edgePoints(layout.paths[i], layout));
+  $("edges").replaceChildren(...edges.map((edge, i) => drawEdge(edge, lines[i])),
+                             ...drawLabels(edges, lines));
   $("boxes").replaceChildren(...boxes.map((box) => drawBox(box, layout)));
   markBoxes();
   drawTree();
@@ -99,7 +123,7 @@ function drawBox(box, layout) {
   });
   const rect = shape("rect", {
     x: -box.width / 2, width: box.width, height: HEIGHT,
-    rx: nodes[box.index].operator || box.isBlock ? 6 : HEIGHT / 2,
+    rx: nodes[box.index].kind === "layer" || box.isBlock ? 6 : HEIGHT / 2,
   });
   if (!box.isBlock) rect.setAttribute("fill", box.color);
   const title = shape("text", {y: 18});
@@ -107,47 +131,67 @@ function drawBox(box, layout) {
   const sub = shape("text", {y: 33, class: "sub"});
   sub.textContent = box.sub;
   const hover = shape("title", {});
-  hover.textContent = box.isBlock ? blocks[Number(box.key.slice(1))].path : nodes[box.index].name;
+  hover.textContent = box.isBlock ? blocks[blockNumber(box.key)].path : nodes[box.index].name;
   group.append(hover, rect, title, sub);
   return group;
 }
 
-function drawEdge(edge, number, layout) {
-  const path = layout.paths[number];
-  const up = !layout.forward[number];
+function edgePoints(path, layout) {
   const points = [];
   path.forEach((key, i) => {
     const x = layout.x.get(key), y = layout.y.get(key);
-    if (i > 0) points.push([x, up ? y + HEIGHT : y]);
-    if (i < path.length - 1) points.push([x, up ? y : y + HEIGHT]);
+    if (i > 0) points.push([x, y]);
+    if (i < path.length - 1) points.push([x, y + HEIGHT]);
   });
+  return points;
+}
+
+function drawEdge(edge, points) {
   let d = `M${points[0][0].toFixed(1)},${points[0][1]}`;
   for (let i = 1; i < points.length; i++) {
     const [x0, y0] = points[i - 1], [x1, y1] = points[i];
     const bend = (y0 + y1) / 2;
     d += `C${x0.toFixed(1)},${bend} ${x1.toFixed(1)},${bend} ${x1.toFixed(1)},${y1}`;
   }
-  const line = shape("path", {
-    class: "edge" + (up ? " back" : ""), d, "data-source": edge.source, "data-target": edge.target,
+  return shape("path", {class: "edge", d, "data-source": edge.source, "data-target": edge.target});
+}
+
+function drawLabels(edges, lines) {
+  const texts = edges.flatMap((edge, i) => {
+    if (!edge.label) return [];
+    const [[x0, y0], [x1, y1]] = lines[i];
+    return [{x: (x0 + x1) / 2 + 5, y: (y0 + y1) / 2 + 4, width: textWidth(edge.label, 10),
+             label: edge.label}];
   });
-  if (!edge.label) return [line];
-  const [[x0, y0], [x1, y1]] = points;
-  const label = shape("text", {class: "edge-label", x: (x0 + x1) / 2 + 5, y: (y0 + y1) / 2 + 4});
-  label.textContent = edge.label;
-  return [line, label];
+  return placeTexts(texts).flatMap((y, i) => {
+    if (y === null) return [];
+    const text = shape("text", {class: "edge-label", x: texts[i].x, y});
+    text.textContent = texts[i].label;
+    return [text];
+  });
+}
+
+function blockNumber(key) {
+  return Number(key.slice(1).split(".")[0]);
 }
 
 function markBoxes() {
   const matches = new Set(found.map(keyOf));
-  const current = chosen === null ? null : (chosen.block !== undefined ? `b${chosen.block}` : keyOf(chosen.node));
+  const current = new Set(chosenKeys(chosen));
   for (const box of $("boxes").children) {
     box.classList.toggle("match", matches.has(box.dataset.key));
-    box.classList.toggle("chosen", box.dataset.key === current);
+    box.classList.toggle("chosen", current.has(box.dataset.key));
   }
   for (const edge of $("edges").querySelectorAll(".edge")) {
-    edge.classList.toggle("near", current !== null &&
-      (edge.dataset.source === current || edge.dataset.target === current));
+    edge.classList.toggle("near", current.has(edge.dataset.source) || current.has(edge.dataset.target));
   }
+}
+
+// The boxes of what was chosen: one, but for blocks that are divided.
+function chosenKeys(target) {
+  if (target === null) return [];
+  if (target.block === undefined) return [keyOf(target.node)];
+  return drawn.boxes.map((box) => box.key).filter((key) => key[0] === "b" && blockNumber(key) === target.block);
 }
 
 // -- panels ---------------------------------------------------------------------------------
@@ -203,7 +247,7 @@ function link(index) {
 }
 
 function showNode(node, index) {
-  const parts = [element("h2", {}, node.name), element("p", {class: "op"}, node.operator || "input")];
+  const parts = [element("h2", {}, node.name), element("p", {class: "op"}, node.operator || node.kind)];
   for (let b = node.block; b !== null; b = blocks[b].parent) {
     const block = b;
     parts.push(element("div", {}, "in ", element("a", {onclick: () => toggle(block)}, blocks[b].path)));
@@ -258,7 +302,7 @@ function choose(target, center) {
   markBoxes();
   showDetails();
   if (center && target !== null) {
-    centerOn(target.block !== undefined ? `b${target.block}` : keyOf(target.node));
+    centerOn(chosenKeys(target)[0]);
   }
 }
 
@@ -295,15 +339,22 @@ function area() {
   return $("graph").getBoundingClientRect();
 }
 
-function fit() {
+function extent() {
   const {boxes, layout} = drawn;
-  const lefts = boxes.map((b) => layout.x.get(b.key) - b.width / 2);
-  const rights = boxes.map((b) => layout.x.get(b.key) + b.width / 2);
-  const [left, right] = [Math.min(0, ...lefts), Math.max(1, ...rights)];
-  const height = layout.depth * STEP;
+  let left = 0, right = 1;
+  for (const box of boxes) {
+    left = Math.min(left, layout.x.get(box.key) - box.width / 2);
+    right = Math.max(right, layout.x.get(box.key) + box.width / 2);
+  }
+  return {left, right, height: layout.depth * STEP};
+}
+
+function fit() {
+  const {left, right, height} = extent();
   const {width: w, height: h} = area();
   // Long networks start readable at their top rather than whole and tiny.
-  const scale = Math.max(0.7, Math.min(1.2, (w - 40) / (right - left), (h - 40) / height));
+  const least = w < 720 ? 0.45 : 0.7;
+  const scale = Math.max(least, Math.min(1.2, (w - 40) / (right - left), (h - 40) / height));
   view = {x: w / 2 - (left + right) / 2 * scale, y: 24, scale};
   applyView();
 }
@@ -317,23 +368,94 @@ function centerOn(key) {
   applyView();
 }
 
+// -- saving ---------------------------------------------------------------------------------
+
+// The whole drawing as the text of an SVG file of its own, with the colors it has here.
+function svgText() {
+  const {left, right, height} = extent();
+  const box = [left - 20, -20, right - left + 40, height + 20];
+  const svg = shape("svg", {xmlns: SVG, viewBox: box.map(Math.round).join(" "),
+                            width: Math.round(box[2]), height: Math.round(box[3])});
+  const style = shape("style", {});
+  const colors = getComputedStyle(document.documentElement);
+  const rules = [...document.styleSheets[0].cssRules].map((rule) => rule.cssText)
+    .filter((text) => /^(\.edge|\.box|#arrow)/.test(text)).join("\n");
+  style.textContent = `svg{font-family:${FONT}}` +
+    rules.replace(/var\((--[a-z-]+)\)/g, (_, name) => colors.getPropertyValue(name).trim());
+  const ground = shape("rect", {x: box[0], y: box[1], width: box[2], height: box[3],
+                                fill: colors.getPropertyValue("--ground").trim()});
+  svg.append(style, $("graph").querySelector("defs").cloneNode(true), ground,
+             $("edges").cloneNode(true), $("boxes").cloneNode(true));
+  return new XMLSerializer().serializeToString(svg);
+}
+
+function save(blob, suffix) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = `${model.title.replace(/[^\w.-]+/g, "_") || "model"}.${suffix}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+function saveSvg() {
+  save(new Blob([svgText()], {type: "image/svg+xml"}), "svg");
+}
+
+function drawPng(done) {
+  const {left, right, height} = extent();
+  const [w, h] = [right - left + 40, height + 20];
+  const scale = Math.min(2, MAX_PIXELS / Math.max(w, h));
+  const image = new Image();
+  image.onload = () => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [Math.max(1, w * scale), Math.max(1, h * scale)];
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    URL.revokeObjectURL(image.src);
+    canvas.toBlob(done, "image/png");
+  };
+  image.src = URL.createObjectURL(new Blob([svgText()], {type: "image/svg+xml"}));
+}
+
+// -- events ---------------------------------------------------------------------------------
+
 function chosenKey(event) {
   const box = event.target.closest(".box");
   return box ? box.dataset.key : null;
 }
 
 function targetOf(key) {
-  return key[0] === "b" ? {block: Number(key.slice(1))} : {node: Number(key.slice(1))};
+  return key[0] === "b" ? {block: blockNumber(key)} : {node: Number(key.slice(1))};
+}
+
+// Two fingers zoom about the point between them.
+function pinch(fingers, event) {
+  const apart = () => {
+    const [a, b] = [...fingers.values()];
+    return Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY);
+  };
+  const before = apart();
+  fingers.set(event.pointerId, event);
+  const [a, b] = [...fingers.values()], {left, top} = area();
+  if (before > 0) {
+    zoom(apart() / before, (a.clientX + b.clientX) / 2 - left, (a.clientY + b.clientY) / 2 - top);
+  }
 }
 
 function listen() {
   const graph = $("graph");
   let start = null;
+  const fingers = new Map();
   graph.addEventListener("pointerdown", (event) => {
-    start = {x: event.clientX, y: event.clientY, view: {...view}, moved: false};
+    fingers.set(event.pointerId, event);
+    start = {x: event.clientX, y: event.clientY, view: {...view}, moved: fingers.size > 1};
   });
+  window.addEventListener("pointercancel", (event) => { fingers.delete(event.pointerId); start = null; });
   window.addEventListener("pointermove", (event) => {
     if (!start) return;
+    if (fingers.size === 2 && fingers.has(event.pointerId)) {
+      pinch(fingers, event);
+      return;
+    }
     const [dx, dy] = [event.clientX - start.x, event.clientY - start.y];
     if (Math.abs(dx) + Math.abs(dy) > 4) start.moved = true;
     if (!start.moved) return;
@@ -344,6 +466,7 @@ function listen() {
   window.addEventListener("pointerup", (event) => {
     const ended = start;
     start = null;
+    fingers.delete(event.pointerId);
     graph.classList.remove("dragging");
     if (!ended || ended.moved || !graph.contains(event.target)) return;
     const key = chosenKey(event);
@@ -371,6 +494,8 @@ function listen() {
   $("zoom-out").addEventListener("click", middle(1 / 1.3));
   $("fold").addEventListener("click", () => { topBlocks().forEach((b) => folded.add(b)); draw(); fit(); });
   $("unfold").addEventListener("click", () => { folded.clear(); draw(); fit(); });
+  $("save-svg").addEventListener("click", saveSvg);
+  $("save-png").addEventListener("click", () => drawPng((blob) => save(blob, "png")));
   $("search").addEventListener("input", (event) => search(event.target.value));
   $("search").addEventListener("keydown", (event) => {
     if (event.key === "Enter") nextMatch(event.shiftKey ? -1 : 1);

@@ -167,3 +167,9 @@ def test_the_optimizer_is_the_pair_of_mxnet(kvstore):
     params, _ = module.get_params()
     np.testing.assert_allclose(params["fc_weight"].asnumpy(), [[0.7302, 0.5783]], atol=1e-4)
     np.testing.assert_allclose(params["fc_bias"].asnumpy(), [-0.1518], atol=1e-4)
+
+
+def test_fit_cannot_resume(tmp_path):
+    svrg, batches = ready()
+    with pytest.raises(mx.MXNetError, match="cannot resume"):
+        svrg.fit(batches, num_epoch=1, resume=tmp_path / "run")

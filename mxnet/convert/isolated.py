@@ -1,0 +1,57 @@
+"""Runs a converted file in a process of its own, so that a crash is a message."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .source import ConversionError
+
+PROGRAM = Path(__file__).with_name("run_file.py")
+TIMEOUT = 1800  # seconds
+
+Feed = Mapping[str, np.ndarray]
+
+
+def run_file(model: Path, cases: Mapping[str, Feed]) -> dict[str, list[np.ndarray]]:
+    """Return the outputs of a ``.onnx`` or ``.pt2`` file for each case of inputs, in order."""
+    with tempfile.TemporaryDirectory() as folder:
+        inputs, outputs = (Path(folder) / name for name in ("inputs.npz", "outputs.npz"))
+        arrays: dict[str, Any] = {
+            f"{case}/{name}": array for case, feed in cases.items() for name, array in feed.items()
+        }
+        np.savez(inputs, **arrays)
+        _run([str(model.resolve()), str(inputs), str(outputs)])
+        results: dict[str, list[np.ndarray]] = {case: [] for case in cases}
+        with np.load(outputs) as stored:
+            for key in stored.files:
+                results[key.rpartition("/")[0]].append(stored[key])
+    return results
+
+
+def _run(arguments: list[str]) -> None:
+    command = [sys.executable, str(PROGRAM), *arguments]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        raise ConversionError(
+            f"the converted model ran for more than {TIMEOUT} seconds and was stopped."
+        ) from None
+    if done.returncode == 0:
+        return
+    lines = done.stdout.strip().splitlines()
+    where = f" while {lines[-1]}" if lines else " while it was loaded"
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise ConversionError(f"the converted model crashed its process ({name}){where}.")
+    errors = done.stderr.strip().splitlines() or ["no message"]
+    raise ConversionError(f"the converted model failed{where}: {errors[-1]}")

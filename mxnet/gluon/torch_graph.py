@@ -1,0 +1,96 @@
+"""Hybrid blocks inside `torch.compile`: one call that Dynamo takes as it is.
+
+Dynamo does not look into the call; what follows Dynamo (AOTAutograd) runs it on tensors without
+data and sees every torch function of the block's graph. So the kernels of the whole block, their
+gradients included, are compiled together with the torch code around it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..executor.program import Program
+from ..graph.typed import Inputs, Mode
+from ..imperative.handle import wrap_plain
+from ..imperative.state import state
+from ..ndarray import NDArray
+from .hybrid import HybridBlock, flatten, regroup
+
+if TYPE_CHECKING:
+    from ..graph.graph import Graph
+    from .block import Block
+
+_blocks: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()
+_keys = count()
+
+
+def register_block(block: Block) -> int:
+    """Return a number by which `run_graph` finds a block; Dynamo takes numbers, not objects."""
+    key = next(_keys)
+    _blocks[key] = block
+    return key
+
+
+def run_graph(
+    key: int, training: bool, names: list[str], tensors: list[Tensor], inputs: list[Any]
+) -> Any:
+    """Run the graph of a hybrid block on tensors.
+
+    Parameters
+    ----------
+    key
+        The number of `register_block`.
+    training
+        Whether Dropout, BatchNorm and similar layers behave as in training.
+    names, tensors
+        The parameters, by name.
+    inputs
+        The inputs, nested as the block takes them.
+    """
+    block = _blocks[key]
+    assert isinstance(block, HybridBlock)
+    flat, structure = flatten([_as_placeholder(value) for value in inputs], "input")
+    arguments, _ = regroup(flat, structure)
+    variables, symbol = block._get_graph(*arguments)
+    feed: dict[Any, Tensor] = dict(zip(names, tensors, strict=True))
+    present = [array for array in flat if array is not None]
+    feed.update({v.name: a._data for v, a in zip(variables, present, strict=True)})
+    outputs = _run(symbol._graph, feed, training)
+    if block._out_format == 0:
+        return outputs[0]
+    return regroup(outputs, block._out_format)[0]
+
+
+def _as_placeholder(value: Any) -> Any:
+    """Return nested tensors as arrays, which nothing computes with."""
+    if isinstance(value, list | tuple):
+        return [_as_placeholder(item) for item in value]
+    return wrap_plain(NDArray, value) if isinstance(value, Tensor) else value
+
+
+def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
+    """Run each operator of a graph by its own kernel."""
+    tensors = [feed[node.name] for node in graph.variables]
+    names = [node.name for node in graph.variables]
+    device = tensors[0].device
+    facts = Inputs(
+        {n: tuple(map(int, t.shape)) for n, t in zip(names, tensors, strict=True)},
+        {n: t.dtype for n, t in zip(names, tensors, strict=True)},
+        device_of=lambda node: device,
+    )
+    mode = Mode(training, torch.is_grad_enabled())
+    program = Program(graph, mode, device, facts, optimized=False)
+    before, state.training = state.training, training
+    # oneDNN's LSTM returns nothing for a result that is not needed; AOTAutograd refuses that.
+    onednn = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        return program.run(tensors)
+    finally:
+        state.training = before
+        torch._C._set_mkldnn_enabled(onednn)

@@ -1,0 +1,249 @@
+"""`GluonModule`: a Gluon block as a live `torch.nn.Module`, made by `Block.as_torch`.
+
+The module's parameters are on the memory of the block's parameters. While the module runs, they
+represent those (`state.substitutes`), in this thread only: the graph is torch's, its leaves are the
+module's parameters, and gradients go to their `grad`. Whoever owns the leaf gets the gradient.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from .. import autograd
+from ..companions import call_after_import
+from ..dtypes import BY_TORCH
+from ..error import DTypeError, InvalidValue, MXNetError
+from ..imperative.handle import current, new_object, plain, set_plain, wrap_plain, wrap_shared
+from ..imperative.history import LeafMember, Untracked
+from ..imperative.state import state
+from ..ndarray import NDArray
+from ..util import is_np_array
+from .block import Block
+from .hybrid import HybridBlock
+from .parameter import Parameter
+from .torch_graph import register_block, run_graph
+
+__all__ = ["GluonModule"]
+
+
+class GluonModule(nn.Module):
+    """A Gluon block as a torch module on the same memory; `Block.as_torch` makes it.
+
+    It takes and returns tensors. ``train()`` and ``eval()`` choose the mode of MXNet's layers, and
+    torch's grad mode decides whether a graph is built; `mx.autograd.record` is not needed.
+
+    Parameters
+    ----------
+    block
+        The block, initialized.
+
+    >>> import torch
+    >>> net = mx.gluon.nn.Dense(1, in_units=2)
+    >>> net.initialize()
+    >>> module = net.as_torch()
+    >>> optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    >>> module(torch.ones(3, 2)).sum().backward()
+    >>> optimizer.step()
+    >>> bool((net.weight.data().to_torch() == module.weight).all())
+    True
+    """
+
+    def __init__(self, block: Block, _modules: dict[int, nn.Module] | None = None) -> None:
+        super().__init__()
+        modules = {} if _modules is None else _modules
+        modules[id(block)] = self
+        self.block = block
+        self._block_key = register_block(block)
+        self._tensors: dict[Parameter, tuple[dict[str, Any], str]] = {}
+        for name, param in _own_parameters(block).items():
+            self._register(name, param)
+        for name, child in block._children.items():
+            module = modules.get(id(child))
+            if module is None:
+                module = modules[id(child)] = _module_of(child, modules)
+            self.add_module(name, module)
+        for child in block._children.values():
+            module = modules[id(child)]
+            if isinstance(module, GluonModule):
+                self._tensors.update(module._tensors)
+            else:
+                self._tensors.update(_tensors_of(child))
+        self._names = [param.name for param in self._tensors]
+
+    def _register(self, path: str, param: Parameter) -> None:
+        """Register a tensor under a name, in which dots separate modules."""
+        *folders, name = path.split(".")
+        owner: nn.Module = self
+        for folder in folders:
+            if folder not in owner._modules:
+                owner.add_module(folder, nn.Module())
+            owner = owner.get_submodule(folder)
+        tensor = param.as_torch()
+        if isinstance(tensor, nn.Parameter):
+            owner.register_parameter(name, tensor)
+            self._tensors[param] = owner._parameters, name
+        else:
+            owner.register_buffer(name, tensor)
+            self._tensors[param] = owner._buffers, name
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the block on tensors, nested as its forward takes them."""
+        inputs = _arrange(self.block, args, kwargs)
+        tensors = [registry[name] for registry, name in self._tensors.values()]
+        if torch.compiler.is_compiling() and isinstance(self.block, HybridBlock):
+            return run_graph(self._block_key, self.training, self._names, tensors, inputs)
+        return self._run(tensors, inputs)
+
+    def _run(self, tensors: Sequence[Tensor], inputs: Sequence[Any]) -> Any:
+        scope = autograd.record if torch.is_grad_enabled() else autograd.pause
+        with scope(self.training), substituting(dict(zip(self._tensors, tensors, strict=True))):
+            return to_tensors(self.block(*to_arrays(inputs)))
+
+    def extra_repr(self) -> str:
+        """Return the kind and name of the block."""
+        return f"{type(self.block).__name__} '{self.block.name}'"
+
+    def _apply(self, fn: Any, recurse: bool = True) -> GluonModule:
+        """Convert or move all tensors, and the block's parameters with them."""
+        super()._apply(fn, recurse)
+        for param, (registry, name) in self._tensors.items():
+            tensor = registry[name]
+            if tensor.data_ptr() != plain(param.data()).data_ptr():
+                param._adopt(tensor)
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        """Copy and pickle the block: the tensors of a copy are on the memory of its own block."""
+        flags = {name: module.training for name, module in self.named_modules()}
+        frozen = [name for name, p in self.named_parameters() if not p.requires_grad]
+        return _rebuild, (self.block, flags, frozen)
+
+
+def _prepare_dynamo(dynamo: Any) -> None:
+    """Have `torch.compile` take graphs as they are, and leave other blocks alone."""
+    dynamo.allow_in_graph(run_graph)
+    GluonModule._run = dynamo.disable(GluonModule._run, recursive=True)
+
+
+# Dynamo brings in half of torch, and SymPy: `torch.compile` imports it, `import mxnet` does not.
+call_after_import("torch._dynamo", _prepare_dynamo)
+
+
+def _rebuild(block: Block, flags: dict[str, bool], frozen: list[str]) -> nn.Module:
+    module = block.as_torch()
+    for name, flag in flags.items():
+        module.get_submodule(name).training = flag
+    for name in frozen:
+        module.get_parameter(name).requires_grad_(False)
+    return module
+
+
+def _module_of(block: Block, modules: dict[int, nn.Module]) -> nn.Module:
+    module = getattr(block, "module", None)  # of a TorchBlock
+    if isinstance(module, nn.Module) and block.as_torch() is module:
+        return module
+    return GluonModule(block, modules)
+
+
+def _own_parameters(block: Block) -> dict[str, Parameter]:
+    """Return the parameters of a block by attribute, then those that are no attributes."""
+    params = dict(block._reg_params)
+    registered = set(map(id, params.values()))
+    for name, param in block.params.items():
+        if id(param) not in registered:
+            params[name.removeprefix(block.params.prefix)] = param
+    return params
+
+
+def _tensors_of(block: Block) -> dict[Parameter, tuple[dict[str, Any], str]]:
+    """Return where the module of a TorchBlock keeps each tensor."""
+    module, places = block.as_torch(), {}
+    for path, param in block._reg_params.items():
+        folder, _, name = path.rpartition(".")
+        owner = module.get_submodule(folder)
+        places[param] = (owner._parameters if name in owner._parameters else owner._buffers), name
+    return places
+
+
+def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
+    """Return positional arguments: blocks take no keywords."""
+    if not kwargs:
+        return list(args)
+    if isinstance(block, HybridBlock) and type(block).forward is HybridBlock.forward:
+        names = list(inspect.signature(block.hybrid_forward).parameters)[1:]  # without F
+    else:
+        names = list(inspect.signature(block.forward).parameters)
+    rest = dict(kwargs)
+    arranged = list(args)
+    for name in names[len(args) :]:
+        if name not in rest:
+            break
+        arranged.append(rest.pop(name))
+    if rest:
+        raise InvalidValue(
+            f"{type(block).__name__} '{block.name}' does not take {', '.join(rest)}: its inputs "
+            f"are {', '.join(names)}, without gaps."
+        )
+    return arranged
+
+
+@contextmanager
+def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
+    """Let tensors represent parameters in this thread."""
+    previous = state.substitutes
+    state.substitutes = {**(previous or {}), **{p: _stand_in(p, t) for p, t in tensors.items()}}
+    try:
+        yield
+    finally:
+        state.substitutes = previous
+
+
+def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
+    """Return the array of a parameter whose leaf in torch's graph is `tensor`."""
+    array = new_object(type(param._data[0]))
+    shaped = tensor if tensor.ndim else tensor.reshape(1)  # the smallest array has one axis
+    set_plain(array, shaped.detach(), param._data[0]._ctx)
+    if tensor.requires_grad:
+        array._member = LeafMember(shaped, None, Untracked())
+    return array
+
+
+def to_arrays(values: Any) -> Any:
+    """Return nested values with an array in place of each tensor, on its memory and in its graph.
+
+    While recording, a tensor that is in no graph is taken as data.
+    """
+    cls = NDArray.numpy_class if is_np_array() else NDArray
+    assert cls is not None
+    return pytree.tree_map(lambda v: _to_array(cls, v) if isinstance(v, Tensor) else v, values)
+
+
+def _to_array(cls: type[NDArray], tensor: Tensor) -> NDArray:
+    if tensor.dtype not in BY_TORCH:
+        raise DTypeError(
+            f"A tensor of {tensor.dtype} cannot be an array: MXNet's types are "
+            f"{', '.join(row.name for row in BY_TORCH.values())}. Convert it: t.float()."
+        )
+    if tensor.is_inference():
+        return wrap_plain(cls, tensor.contiguous())
+    return wrap_shared(cls, tensor)
+
+
+def to_tensors(values: Any) -> Any:
+    """Return nested values with a tensor in place of each array, tracked while recording."""
+    return pytree.tree_map(lambda v: _to_tensor(v) if isinstance(v, NDArray) else v, values)
+
+
+def _to_tensor(array: NDArray) -> Tensor:
+    if array.stype != "default":
+        raise MXNetError(
+            f"A {array.stype} array cannot go to torch: convert it, x.tostype('default')."
+        )
+    return current(array)

@@ -1,0 +1,8 @@
+"""``python -m mxnet.kvstore``: a server or scheduler of the job that variables describe."""
+
+import sys
+
+from .kvstore_server import run_role
+
+if __name__ == "__main__":
+    sys.exit(run_role())

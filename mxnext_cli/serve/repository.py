@@ -1,0 +1,421 @@
+"""The models of a server: where their files are, their versions, and loading them again.
+
+A model is loaded and warmed up before requests see it, and one assignment replaces the models: a
+request is answered by exactly one version, and the old one ends when its last request is answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mxnet.graph.passes.infer import infer_shapes
+
+from .. import CommandError, UsageError
+from ..models import SYMBOL_SUFFIX, Model, Predictor, Shapes, find_files, load_model
+from .batching import Batcher, Delivery, deliver
+from .decoding import Decoder
+from .limits import Limits, Refused
+from .metrics import Metrics
+from .open_inference import datatype_of
+from .settings import ModelSettings, read_settings, settings_files
+
+WARM_UP_SECONDS = 5.0  # after which larger batches are left cold
+WARM_UP_RUNS = 3  # of one sample, so that its time is known
+Fingerprint = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from: a name, and a prefix, a file or a folder."""
+
+    name: str
+    path: Path
+
+
+def find_sources(texts: Sequence[str]) -> list[Source]:
+    """Return the models that ``[NAME=]PATH`` name; a folder can hold one model or several."""
+    sources: list[Source] = []
+    for text in texts:
+        name, equals, path = text.partition("=")
+        if equals and not Path(text).exists():
+            if not name or not all(c.isalnum() or c in "-_." for c in name):
+                raise UsageError(f"{text}: a name has letters, digits and -_. only")
+            sources.append(Source(name, Path(path)))
+        else:
+            sources += _find_in(Path(text))
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two models are called {name!r}; write NAME=PATH")
+    return sources
+
+
+def _find_in(path: Path) -> list[Source]:
+    if not path.is_dir():
+        name = path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".params").removesuffix(".onnx")
+        return [Source(name, path)]
+    if _versions_in(path) or _model_files(path):
+        return [Source(path.resolve().name, path)]
+    folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
+    sources = [Source(f.name, f) for f in folders if _versions_in(f) or _model_files(f)]
+    if not sources:
+        raise CommandError(f"{path}: it holds no model, and no folder that holds one")
+    return sources
+
+
+def _versions_in(folder: Path) -> dict[int, Path]:
+    return {int(p.name): p for p in folder.iterdir() if p.is_dir() and p.name.isdigit()}
+
+
+def _model_files(folder: Path) -> list[Path]:
+    return sorted([*folder.glob(f"*{SYMBOL_SUFFIX}"), *folder.glob("*.onnx")])
+
+
+def _model_file(path: Path) -> Path:
+    """Return the file of a model in a folder, or the path itself."""
+    if not path.is_dir():
+        return path
+    files = _model_files(path)
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise CommandError(f"{path}: it needs one model; models there: {names}")
+    return files[0]
+
+
+class LoadedModel:
+    """A version of a model that answers requests.
+
+    Parameters
+    ----------
+    name, version
+        Its name and the name of its version.
+    model
+        The model.
+    settings
+        How it is served.
+    limits
+        The limits of the server.
+    metrics
+        Where its work is counted.
+    arriving
+        Says how many requests are on their way.
+    deliver
+        Gives results to those who wait.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        model: Model,
+        settings: ModelSettings,
+        limits: Limits,
+        metrics: Metrics,
+        arriving: Callable[[], int] = lambda: 0,
+        deliver: Callable[[Delivery], object] = deliver,
+    ) -> None:
+        self.name, self.version, self.model = name, version, model
+        self.postprocessing = settings.postprocessing
+        self.predictor = Predictor(model)
+        shapes = {**infer_sample_shapes(model), **settings.shapes}
+        self.decoder = Decoder(
+            model.inputs, shapes, self.predictor.dtypes, settings.preparation, limits
+        )
+        self.output_facts = [
+            {"name": n, "datatype": "FP32", "shape": [-1]} for n in self.predictor.output_names
+        ]
+        self._limits = limits
+        self._users = 0
+        self._is_retired = False
+        self.fingerprint: Fingerprint = ()
+        self.batcher = Batcher(
+            self.predictor,
+            max_batch=limits.max_batch,
+            max_delay=limits.max_delay,
+            max_queue=limits.max_queue,
+            target_latency=limits.target_latency,
+            metrics=metrics,
+            arriving=arriving,
+            deliver=deliver,
+        )
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        return self.batcher.is_alive and not self.batcher.is_closed
+
+    def warm_up(self) -> bool:
+        """Run the model on zeros of every size, so that the first requests find it prepared."""
+        shapes = self.decoder.shapes
+        if any(name not in shapes for name in self.model.inputs):
+            return False
+        sizes = [1] * WARM_UP_RUNS
+        sizes += [2**i for i in range(1, 16) if 2**i < self._limits.max_batch]
+        sizes.append(self._limits.max_batch)
+        end = time.monotonic() + WARM_UP_SECONDS
+        for rows in sizes:
+            inputs = {n: np.zeros((rows, *s), self.decoder.dtypes[n]) for n, s in shapes.items()}
+            start = time.perf_counter()
+            outputs = self.predictor(inputs)
+            self.batcher.times.record(inputs, time.perf_counter() - start)
+            if rows == 1:
+                self._note_outputs(outputs)
+            if time.monotonic() > end:
+                break
+        return True
+
+    def _note_outputs(self, outputs: list[np.ndarray]) -> None:
+        for facts, out in zip(self.output_facts, outputs, strict=True):
+            has_rows = out.ndim > 0 and out.shape[0] == 1
+            facts["shape"] = [-1, *out.shape[1:]] if has_rows else list(out.shape)
+            facts["datatype"] = datatype_of(out.dtype)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what it takes and gives, as `GET /model` and the page show it."""
+        shapes = self.decoder.shapes
+        arrays = self.model.parameters.values()
+        return {
+            "model": self.name,
+            "version": self.version,
+            "inputs": {n: list(shapes[n]) if n in shapes else None for n in self.model.inputs},
+            "dtypes": {n: str(self.decoder.dtypes[n]) for n in self.model.inputs},
+            "outputs": self.predictor.output_names,
+            "output_shapes": {str(f["name"]): f["shape"] for f in self.output_facts},
+            "parameters": sum(array.size for array in arrays),
+            "bytes": sum(array.size * np.dtype(array.dtype).itemsize for array in arrays),
+            "layers": sum(node.op is not None for node in self.model.symbol._graph.nodes),
+            "labels": len(self.postprocessing.labels),
+            "softmax": self.postprocessing.softmax,
+            "max_pixels": self.decoder.max_pixels,
+        }
+
+    def metadata(self, versions: list[str]) -> dict[str, Any]:
+        """Return its description in the open inference protocol."""
+        decoder = self.decoder
+        return {
+            "name": self.name,
+            "versions": versions,
+            "platform": "mxnext",
+            "inputs": [
+                {
+                    "name": name,
+                    "datatype": datatype_of(decoder.dtypes[name]),
+                    "shape": [-1, *decoder.shapes.get(name, ())],
+                }
+                for name in decoder.inputs
+            ],
+            "outputs": self.output_facts,
+        }
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the model open while a request uses it."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._close_if_unused()
+
+    def retire(self) -> None:
+        """End when the last request is answered."""
+        self._is_retired = True
+        self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._is_retired and self._users == 0 and not self.batcher.is_closed:
+            threading.Thread(target=self.batcher.close, daemon=True).start()
+
+
+def infer_sample_shapes(model: Model) -> Shapes:
+    """Return the shapes of samples that the files say, by themselves or by their parameters."""
+    shapes = {name: shape[1:] for name, shape in model.stored_shapes.items()}
+    try:
+        inferred = infer_shapes(model.symbol._graph, model.known_shapes({}))
+    except Exception:  # it needs more shapes than there are
+        return shapes
+    for node in model.symbol._graph.variables:
+        shape = inferred.values[node][0]
+        is_known = shape is not None and len(shape) > 1 and all(n > 0 for n in shape[1:])
+        if node.name in model.inputs and node.name not in shapes and shape and is_known:
+            shapes[node.name] = tuple(shape[1:])
+    return shapes
+
+
+@dataclass
+class Entry:
+    """The versions of one model that are loaded, the newest first."""
+
+    source: Source
+    versions: dict[str, LoadedModel] = field(default_factory=dict)
+
+    @property
+    def latest(self) -> LoadedModel:
+        """The version that answers if none is named."""
+        return next(iter(self.versions.values()))
+
+
+class Repository:
+    """All models of a server.
+
+    Parameters
+    ----------
+    texts
+        The models, as ``[NAME=]PATH``.
+    args
+        Options of the command line for the model; None if there are several.
+    max_versions
+        How many versions of a model are loaded, the newest first.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        limits: Limits,
+        metrics: Metrics,
+        args: argparse.Namespace | None = None,
+        max_versions: int = 1,
+    ) -> None:
+        self._texts, self._limits, self._metrics = list(texts), limits, metrics
+        self._args, self._max_versions = args, max_versions
+        self._entries: dict[str, Entry] = {}
+        self._numbers: dict[str, Iterator[int]] = {}
+        self._reloading = threading.Lock()
+        self.arriving: Callable[[], int] = lambda: 0
+        self.deliver: Callable[[Delivery], object] = deliver
+
+    @property
+    def entries(self) -> dict[str, Entry]:
+        """The models by name."""
+        return self._entries
+
+    def get(self, name: str | None = None, version: str | None = None) -> LoadedModel:
+        """Return a model, the first one by default; refuse names that are not there."""
+        entries = self._entries
+        entry = next(iter(entries.values()), None) if name is None else entries.get(name)
+        if entry is None:
+            names = ", ".join(list(entries)[:10]) or "none"
+            raise Refused(404, f"there is no model {str(name)[:100]!r}; models: {names}")
+        if version is None:
+            return entry.latest
+        if version not in entry.versions:
+            versions = ", ".join(entry.versions)
+            raise Refused(
+                404,
+                f"the model {name!r} has no version {version[:20]!r}; versions: {versions}",
+            )
+        return entry.versions[version]
+
+    def load(self) -> list[str]:
+        """Load what is new or changed, and drop what is gone; return what was loaded."""
+        with self._reloading:
+            loaded: list[LoadedModel] = []
+            try:
+                entries = {s.name: self._load_entry(s, loaded) for s in find_sources(self._texts)}
+            except BaseException:
+                for model in loaded:
+                    model.retire()
+                raise
+            previous, self._entries = self._entries, entries
+        current = {id(m) for e in entries.values() for m in e.versions.values()}
+        for entry in previous.values():
+            for model in entry.versions.values():
+                if id(model) not in current:
+                    model.retire()
+        return [f"{model.name} version {model.version}" for model in loaded]
+
+    def _load_entry(self, source: Source, loaded: list[LoadedModel]) -> Entry:
+        before = self._entries.get(source.name)
+        versions = before.versions if before is not None else {}
+        entry = Entry(source)
+        for version, path in self._find_versions(source).items():
+            old = versions.get(version) if version else next(iter(versions.values()), None)
+            file = _model_file(path)
+            if old is not None and not _is_stale(old, file, self._args):
+                entry.versions[old.version] = old
+                continue
+            number = version or str(next(self._numbers.setdefault(source.name, itertools.count(1))))
+            entry.versions[number] = self._load_model(source.name, number, file)
+            loaded.append(entry.versions[number])
+        return entry
+
+    def _find_versions(self, source: Source) -> dict[str, Path]:
+        """Return the folders of versions, the newest first; '' if versions have no folders."""
+        versions = _versions_in(source.path) if source.path.is_dir() else {}
+        if not versions:
+            return {"": source.path}
+        newest = sorted(versions, reverse=True)[: self._max_versions]
+        return {str(number): versions[number] for number in newest}
+
+    def _load_model(self, name: str, version: str, file: Path) -> LoadedModel:
+        model = load_model(_model_args(file, self._args))
+        model_file = model.files[0]
+        settings = read_settings(model_file, model.inputs, self._args)
+        files = fingerprint([*model.files, *settings_files(model_file), *settings.files])
+        loaded = LoadedModel(
+            name, version, model, settings, self._limits, self._metrics, self.arriving,
+            lambda outcomes: self.deliver(outcomes),
+        )  # fmt: skip
+        loaded.fingerprint = files
+        try:
+            loaded.warm_up()
+        except BaseException:
+            loaded.retire()
+            raise
+        return loaded
+
+    def has_changed(self) -> bool:
+        """Whether the files of a model changed, or versions came or went."""
+        sources = find_sources(self._texts)
+        if [s.name for s in sources] != list(self._entries):
+            return True
+        for source in sources:
+            versions = self._entries[source.name].versions
+            files = self._find_versions(source)
+            if "" not in files and list(files) != list(versions):
+                return True
+            for model, path in zip(versions.values(), files.values(), strict=True):
+                if _is_stale(model, _model_file(path), self._args):
+                    return True
+        return False
+
+    def close(self, timeout: float) -> None:
+        """Finish the requests that wait and end."""
+        end = time.monotonic() + timeout
+        for entry in self._entries.values():
+            for model in entry.versions.values():
+                model.batcher.close(max(0.1, end - time.monotonic()))
+
+
+def _model_args(file: Path, args: argparse.Namespace | None) -> argparse.Namespace:
+    epoch, params = (args.epoch, args.params) if args is not None else (None, None)
+    return argparse.Namespace(model=str(file), epoch=epoch, params=params)
+
+
+def _is_stale(model: LoadedModel, file: Path, args: argparse.Namespace | None) -> bool:
+    """Whether other files would be loaded now; a later epoch can be there, for example."""
+    if model.fingerprint != fingerprint([Path(path) for path, *_ in model.fingerprint]):
+        return True
+    return find_files(_model_args(file, args)) != model.model.files
+
+
+def fingerprint(files: Sequence[Path]) -> Fingerprint:
+    """Return what changes when files are written again."""
+    prints = []
+    for file in files:
+        try:
+            status = file.stat()
+            prints.append((str(file), status.st_mtime_ns, status.st_size))
+        except OSError:
+            prints.append((str(file), 0, -1))
+    return tuple(prints)

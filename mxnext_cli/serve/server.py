@@ -1,0 +1,179 @@
+"""One process that serves: Uvicorn with our connections, reloading and a graceful end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+import torch
+import uvicorn
+
+from mxnet.formats.image_codec import limit_threads
+
+from .app import Service
+from .guard import Guard
+from .limits import Limits, Refused
+from .logs import Log, redirect_libraries
+from .metrics import Metrics
+from .protocol import DRAIN, Connections
+from .repository import Repository
+
+SPARE_FILES = 64  # descriptors beside those of connections
+ERROR_LINES_PER_SECOND = 10
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's server, which watches its connections and loads models again."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        connections: Connections,
+        service: Service,
+        log: Log,
+        watch_seconds: float,
+    ) -> None:
+        super().__init__(config)
+        self._watched, self._service, self._log = connections, service, log
+        self._watch_seconds = watch_seconds
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(1)
+        loop = asyncio.get_running_loop()
+        secure: dict[str, Any] = {}
+        if self.config.ssl is not None:  # a handshake takes no longer than headers
+            secure = {
+                "ssl": self.config.ssl,
+                "ssl_handshake_timeout": self._watched.limits.header_timeout,
+            }
+        self.servers = [
+            await loop.create_server(
+                lambda: self._watched.make(
+                    config=self.config,
+                    server_state=self.server_state,
+                    app_state=self.lifespan.state,
+                    _loop=loop,
+                ),
+                sock=sock,
+                backlog=self.config.backlog,
+                **secure,
+            )
+            for sock in sockets or []
+        ]
+        self._tasks.append(loop.create_task(self._watched.watch()))
+        if hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self._start_reload)
+        if self._watch_seconds:
+            self._tasks.append(loop.create_task(self._watch_files()))
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer what was accepted, then end."""
+        self._watched.is_draining = True
+        await asyncio.sleep(DRAIN)  # connections that the system accepted for us come in
+        await super().shutdown(sockets)
+        for task in self._tasks:
+            task.cancel()
+
+    def hints(self) -> list[str]:
+        """Return what would make the server better."""
+        models = [e.latest for e in self._service.repository.entries.values()]
+        return [
+            f"without --shape of {', '.join(m.model.inputs)} the first requests are slower, and "
+            "bodies are bounded by --max-body alone"
+            for m in models
+            if any(name not in m.decoder.shapes for name in m.model.inputs)
+        ]
+
+    def _start_reload(self) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(self._reload()))
+
+    async def _reload(self) -> None:
+        try:
+            loaded = await self._service.reload()
+            self._log.write({"level": "info", "message": f"loaded: {', '.join(loaded) or 'none'}"})
+        except Refused as refused:
+            self._log.write({"level": "error", "message": str(refused)})
+
+    async def _watch_files(self) -> None:
+        """Load models whose files changed, when they have stopped changing."""
+        repository = self._service.repository
+        while True:
+            await asyncio.sleep(self._watch_seconds)
+            with contextlib.suppress(Exception):  # a folder is being written
+                if await asyncio.to_thread(repository.has_changed):
+                    await asyncio.sleep(self._watch_seconds)
+                    await self._reload()
+
+
+def raise_file_limit(needed: int) -> int:
+    """Let the process open so many files, as far as the system allows; return how many."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return needed
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        top = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return needed if soft == resource.RLIM_INFINITY else min(needed, soft)
+
+
+def event_loop() -> str:
+    """Return the name of the fastest event loop that is installed."""
+    try:
+        import uvloop  # noqa: F401  # type: ignore[import-not-found]
+    except ImportError:
+        return "asyncio"
+    return "uvloop"
+
+
+def build_server(
+    args: argparse.Namespace,
+    limits: Limits,
+    guard: Guard,
+    metrics: Metrics,
+    models: argparse.Namespace | None,
+) -> Server:
+    """Load the models and return a server that is ready to run."""
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
+    limit_threads(1)
+    log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
+    repository = Repository(args.model, limits, metrics, models, args.versions)
+    repository.load()
+    connections = Connections(limits, metrics)
+    access_log = (
+        Log(args.access_log, args.log_rate, metrics.suppressed) if args.access_log else None
+    )
+    service = Service(
+        repository, limits, metrics, guard,
+        access_log=access_log,
+        allows_control=args.control and args.workers == 1,
+        connections=connections,
+    )  # fmt: skip
+    config = uvicorn.Config(
+        service.app,
+        loop=event_loop(),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        ws="none",
+        timeout_keep_alive=max(1, int(limits.idle_timeout)),
+        timeout_graceful_shutdown=max(1, int(limits.timeout)),
+        ssl_certfile=args.certfile,
+        ssl_keyfile=args.keyfile,
+    )
+    redirect_libraries(log)
+    return Server(config, connections, service, log, args.watch)

@@ -1,0 +1,37 @@
+"""Every operator of the grammar as torch functions and in `.pt2` files that run without mxnet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.conversions import YES, sweep
+
+# What cannot be converted, with words of the reason that users read. The list may only shrink.
+CANNOT = {
+    "CTCLoss": "loss of training",
+    "_contrib_calibrate_entropy": "outside of torch",
+    "_image_random_brightness": "random numbers",
+    "_image_random_color_jitter": "random numbers",
+    "_image_random_contrast": "random numbers",
+    "_image_random_flip_left_right": "random numbers",
+    "_image_random_flip_top_bottom": "random numbers",
+    "_image_random_hue": "random numbers",
+    "_image_random_lighting": "random numbers",
+    "_image_random_saturation": "random numbers",
+    "_image_resize": "outside of torch",
+    "_npi_bincount": "size depends on values",
+    "_npi_insert_tensor": "size depends on values",
+    "_npi_share_memory": "where arrays lie in memory",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_operators_convert_or_say_why_not() -> None:
+    """``python -m tools.conversions`` prints the whole table."""
+    outcomes = {o.operator: o for o in sweep(count=1, targets=("torch", "pt2"))}
+    failed = {n: o.torch for n, o in outcomes.items() if o.torch != YES}
+    assert failed.keys() == CANNOT.keys(), failed
+    assert {n: r for n, r in failed.items() if CANNOT[n] not in r} == {}
+    assert {n: o.pt2 for n, o in outcomes.items() if o.pt2 != YES and n not in CANNOT} == {}
+    assert len(outcomes) > 480

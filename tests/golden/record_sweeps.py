@@ -1,0 +1,75 @@
+"""Record the answers to `sweeps` in an MXNet 1.9.1 environment.
+
+python -m tests.golden.record_sweeps [name ...]
+
+Expressions run in groups, each in a process of its own. What MXNet refuses or does not survive is
+left out: there a better answer is free.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pathlib
+import signal
+import sys
+
+import mxnet as mx
+from mxnet import np, npx
+from tests.golden.describing import describe
+
+HERE = pathlib.Path(__file__).parent / "sweeps"
+
+
+def answer(setup, expression):
+    """Return a description of the expression's value, or of the error."""
+    space = {"mx": mx, "np": np, "npx": npx}
+    exec(setup, space)
+    try:
+        value = describe(eval(expression, space))
+        mx.nd.waitall()
+        return value
+    except Exception:
+        return None
+
+
+def ask(sweep, expressions):
+    """Return the answers from a child process, fewer than asked if it died."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        signal.alarm(120)
+        npx.set_np(shape=sweep.NUMPY, array=sweep.NUMPY)
+        with os.fdopen(writer, "w") as pipe:
+            for expression in expressions:
+                print(json.dumps(answer(sweep.SETUP, expression)), file=pipe, flush=True)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        answers = [json.loads(line) for line in stream if line.endswith("\n")]
+    os.waitpid(child, 0)
+    return answers
+
+
+def record(name):
+    """Write one file."""
+    sweep = importlib.import_module("tests.golden.sweeps." + name)
+    waiting, answers = list(dict.fromkeys(sweep.EXPRESSIONS)), {}
+    while waiting:
+        found = ask(sweep, waiting[:100])
+        answers.update(zip(waiting[: len(found)], found, strict=True))
+        if len(found) < len(waiting[:100]):
+            print("MXNet ends the process at", waiting[len(found)])
+            found.append(None)
+        waiting = waiting[len(found) :]
+    answers = {key: value for key, value in answers.items() if value is not None}
+    lines = (json.dumps(key) + ": " + json.dumps(answers[key]) for key in sorted(answers))
+    (HERE / (name + ".json")).write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(name, len(answers), "answers")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or sorted(p.stem for p in HERE.glob("[a-z]*.py")):
+        record(name)

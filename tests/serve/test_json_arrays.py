@@ -1,0 +1,102 @@
+"""JSON becomes arrays as NumPy reads it, and what cannot be an array is refused early."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+msgspec = pytest.importorskip("msgspec")
+
+from mxnext_cli.serve.json_arrays import BadJSON, parse, read_array  # noqa: E402
+
+FLOAT = np.dtype("float64")
+
+
+def read(text: str, dtype=FLOAT, limit: int = 10**6) -> np.ndarray:
+    return read_array(parse(text.encode(), msgspec.Raw, limit), dtype, limit)
+
+
+def test_arrays_are_those_of_numpy():
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        shape = tuple(random.integers(1, 5, random.integers(0, 6)))
+        values = random.standard_normal(shape) * 10.0 ** random.integers(-300, 300)
+        text = json.dumps(values.tolist(), indent=random.choice([None, 1]))
+        np.testing.assert_array_equal(read(text), values)
+
+
+def test_long_texts_are_read_in_pieces():
+    values = np.random.default_rng(0).standard_normal((7, 50_000))
+    np.testing.assert_array_equal(read(json.dumps(values.tolist())), values)
+
+
+def test_integers_keep_all_digits():
+    assert read("[9007199254740993, -1]", np.dtype("int64")).tolist() == [9007199254740993, -1]
+    assert read("[true, false]", np.dtype("bool")).tolist() == [True, False]
+    assert read("[1.9, 1e2]", np.dtype("uint8")).tolist() == [1, 100]
+
+
+def random_lists(random: np.random.Generator, depth: int) -> object:
+    if depth == 0 or random.random() < 0.2:
+        return int(random.integers(10))
+    return [random_lists(random, depth - 1) for _ in range(random.integers(0, 4))]
+
+
+def test_irregular_lists_are_refused_as_numpy_refuses_them():
+    random = np.random.default_rng(1)
+    regular = 0
+    for _ in range(2000):
+        lists = random_lists(random, int(random.integers(1, 4)))
+        try:
+            array = np.array(lists, dtype=float)
+        except ValueError:
+            array = None
+        try:
+            result = read(json.dumps(lists))
+        except BadJSON:
+            assert array is None or array.size == 0, lists
+        else:
+            regular += 1
+            assert array is not None, lists
+            np.testing.assert_array_equal(result, array)
+    assert regular > 100
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[1, 2", "malformed|truncated"),
+        ("[NaN]", "malformed"),
+        ("[01]", "malformed"),
+        ('["a"]', "not a number"),
+        ("[null]", "not a number"),
+        ("[{}]", "not a number"),
+        ("[[], []]", "empty list"),
+        ("[1e999]", "range"),
+        ("[" * 40 + "1" + "]" * 40, "40 deep"),
+        ("[" * 3000 + "]" * 3000, "deep"),
+        ("[" + "1" * 200_000 + "]", "1024 characters"),
+        ("[" + "1," * 100 + "1]", "101 numbers"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(BadJSON, match=message):
+        read(text, limit=100)
+
+
+def test_numbers_outside_of_the_type():
+    for text, dtype in (("[300]", "uint8"), ("[-1]", "uint8"), ("[1" + "0" * 400 + "]", "float32")):
+        with pytest.raises(BadJSON, match="not within"):
+            read(text, np.dtype(dtype))
+
+
+def test_texts_of_too_many_parts_are_refused_before_they_are_parsed():
+    """They are not JSON either, which nobody gets to see."""
+    with pytest.raises(BadJSON, match="more parts"):
+        parse(b"1," * 10_000 + b"}", msgspec.Raw, 100)
+    with pytest.raises(BadJSON, match="more lists"):
+        parse(b"[" * 10_000 + b"}", msgspec.Raw, 10**6)
+    with pytest.raises(BadJSON, match="more parts"):
+        parse(b'"' * 100_000, msgspec.Raw, 10**6)

@@ -1,0 +1,243 @@
+"""Several models, their versions, loading them again, and the end of a server under load."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from mxnet import nd, sym
+from mxnext_cli import main
+
+from .server import DENSE, LIMIT, NPY, npy, serving
+
+ROW = np.ones((1, 3), np.float32)
+
+
+def write_model(folder, factor: float) -> None:
+    """Write a model that multiplies by a number, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scale = sym.var("scale", shape=(1, 3))
+    net = sym.broadcast_mul(sym.var("data"), scale, name="out")
+    net.save(str(folder / "times-symbol.json"))
+    nd.save(str(folder / "times-0000.params"), {"arg:scale": nd.full((1, 3), factor)})
+    (folder / "serve.json").write_text('{"shape": {"data": [3]}}')
+
+
+def factor_of(answer) -> float:
+    ((row,),) = answer.json()["outputs"].values()
+    assert len(set(row)) == 1
+    return row[0]
+
+
+def wait_for(condition, what: str) -> None:
+    end = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_versions_in_folders(tmp_path):
+    for version, factor in ((1, 10), (2, 20), (10, 100)):
+        write_model(tmp_path / "times" / str(version), factor)
+    with serving(str(tmp_path), "--versions=2", "--watch=0.1") as server:
+        assert factor_of(server.post(npy(ROW), NPY)) == 100
+        old = server.post({"instances": ROW.tolist()}, path="/v1/models/times/versions/2:predict")
+        assert old.json() == {"predictions": [[20, 20, 20]]}
+        assert server.get("/v2/models/times").json()["versions"] == ["10", "2"]
+        assert server.get("/v2/models/times/versions/1").code == 404
+        write_model(tmp_path / "times" / "11", 110)
+        wait_for(lambda: factor_of(server.post(npy(ROW), NPY)) == 110, "version 11")
+        assert server.get("/v2/models/times").json()["versions"] == ["11", "10"]
+        write_model(tmp_path / "more", 3)
+        wait_for(lambda: server.get("/v2/models/more").code == 200, "another model")
+        assert factor_of(server.post(npy(ROW), NPY, "/predict/more")) == 3
+
+
+@pytest.mark.slow
+def test_reload_under_load_answers_each_request_by_one_version(tmp_path):
+    """The version that an answer names is the one that computed it."""
+    write_model(tmp_path, 1)
+    with serving(f"times={tmp_path}", "--control", "--max-batch=8") as server:
+        answers: list[tuple[str, float]] = []
+        failures: list[str] = []
+        stop = threading.Event()
+
+        def ask() -> None:
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT)
+            while not stop.is_set():
+                connection.request("POST", "/predict", npy(ROW), {"content-type": NPY})
+                answer = connection.getresponse()
+                content = answer.read()
+                if answer.status != 200:
+                    failures.append(content.decode())
+                    return
+                ((row,),) = json.loads(content)["outputs"].values()
+                answers.append((answer.headers["mx-model-version"], row[0]))
+            connection.close()
+
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for version in range(2, 6):
+                write_model(tmp_path, version)
+                loaded = server.post(b"", path="/v2/repository/models/times/load").json()
+                assert loaded == {"loaded": [f"times version {version}"]}
+                count = len(answers)
+                wait_for(lambda count=count: len(answers) > count + 20 or failures, "answers")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(LIMIT)
+        assert failures == []
+        assert {float(version) for version, _ in answers} == {1, 2, 3, 4, 5}
+        assert [pair for pair in answers if float(pair[0]) != pair[1]] == []
+        assert "mx_reloads_total 4" in server.get("/metrics").content.decode()
+        # A file that cannot be read changes nothing.
+        (tmp_path / "times-0000.params").write_bytes(b"damaged")
+        assert server.post(b"", path="/v2/repository/models/times/load").code == 409
+        os.kill(server.process.pid, signal.SIGHUP)
+        wait_for(lambda: "nothing was loaded" in server.log(), "the log")
+        assert factor_of(server.post(npy(ROW), NPY)) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
+def test_processes_share_an_address_and_are_replaced(tmp_path):
+    write_model(tmp_path, 1)
+    with serving(f"times={tmp_path}", "--workers=2") as server:
+        for _ in range(10):
+            assert factor_of(server.post(npy(ROW), NPY)) == 1
+        count = 'mx_predictions_total{model="times"} 10'
+        assert count in server.get("/metrics").content.decode()
+        write_model(tmp_path, 2)
+        os.kill(server.process.pid, signal.SIGHUP)
+        wait_for(
+            lambda: {factor_of(server.post(npy(ROW), NPY)) for _ in range(12)} == {2}, "version 2"
+        )
+        children = f"/proc/{server.process.pid}/task/{server.process.pid}/children"
+        with open(children) as file:  # noqa: PTH123
+            first = int(file.read().split()[0])
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: "another one starts" in server.log(), "the log")
+        wait_for(lambda: _answers(server), "an answer")
+        os.kill(server.process.pid, signal.SIGTERM)
+        assert "stopped; answered" in server.wait()
+
+
+def _answers(server) -> bool:
+    try:
+        return factor_of(server.post(npy(ROW), NPY)) == 2
+    except (OSError, http.client.HTTPException):  # it was sent to the process that died
+        return False
+
+
+@pytest.mark.parametrize(
+    "arguments, code, message",
+    [
+        (["no-such-model"], 1, "no such file"),
+        (["a=" + DENSE, "a=" + DENSE], 2, "two models"),
+        (["a/b=" + DENSE], 2, "letters, digits"),
+        (["a=" + DENSE, "b=" + DENSE, "--shape", "5"], 2, "PREFIX-serve.json"),
+    ],
+)
+def test_models_that_cannot_be_served(arguments, code, message, capsys):
+    assert main(["serve", "--port", "0", *arguments]) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("{", "serve.json"),
+        ('{"shapes": {}}', "shapes"),
+        ('{"shape": {"data": [0]}}', "1 or more"),
+        ('{"preprocess": {"std": [0]}}', "cannot divide"),
+        ('{"labels": "none.txt"}', "none.txt"),
+    ],
+)
+def test_settings_that_are_wrong(tmp_path, text, message, capsys):
+    write_model(tmp_path, 1)
+    (tmp_path / "serve.json").write_text(text)
+    assert main(["serve", str(tmp_path), "--port", "0"]) != 0
+    assert message in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["serve", DENSE, "--port", str(port)]) == 1
+    assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+def test_a_model_that_cannot_be_read(tmp_path, capsys):
+    (tmp_path / "bad-symbol.json").write_text("{")
+    (tmp_path / "bad-0000.params").write_bytes(b"")
+    assert main(["serve", str(tmp_path / "bad"), "--port", "0"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) <= 3
+
+
+@pytest.mark.slow
+def test_sigterm_under_load_loses_no_answer():
+    with serving(DENSE, "--shape=5", "--timeout=5") as server:
+        answers, failures = _load(server)
+        text = server.wait()
+        assert server.log() == ""
+        assert text.split()[-2:] == [str(len(answers)), "requests"]
+    assert failures == []
+    assert len(answers) > 20
+    assert set(answers) <= {200, 503}
+    with pytest.raises(ConnectionRefusedError):
+        server.connect()
+
+
+def _load(server) -> tuple[list[int], list[str]]:
+    """Ask from several threads, stop the server midway, and return codes and lost answers."""
+    answers: list[int] = []
+    failures: list[str] = []
+    body = npy(np.ones((2, 5), np.float32))
+
+    def ask() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LIMIT)
+        for number in range(10_000):
+            try:
+                connection.connect()
+            except OSError:
+                return  # it takes no more connections
+            is_accepted = False
+            try:
+                while True:
+                    connection.request("POST", "/predict", body, {"content-type": NPY})
+                    response = connection.getresponse()
+                    response.read()
+                    answers.append(response.status)
+                    is_accepted = True
+                    if response.will_close or number % 3 == 0:
+                        break
+            except ConnectionError as error:
+                if is_accepted:
+                    failures.append(repr(error))
+                return  # the system took the connection, and nobody accepted it any more
+            except (OSError, http.client.HTTPException) as error:
+                failures.append(repr(error))
+            finally:
+                connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: len(answers) > 60 or failures, "answers")
+    os.kill(server.process.pid, signal.SIGTERM)
+    for thread in threads:
+        thread.join(LIMIT)
+    return answers, failures
