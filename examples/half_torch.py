@@ -21,11 +21,11 @@ from mxnet.gluon import nn
 
 def load_data(batch_size: int) -> tuple[gluon.data.DataLoader, torch.Tensor, torch.Tensor]:
     """Return batches to train on, and images and labels to test on."""
-    digits = load_digits()
-    images = (digits.images[:, None] / 16).astype("float32")
-    train = gluon.data.ArrayDataset(images[:1500], digits.target[:1500])
+    pixels, labels = load_digits(return_X_y=True)
+    images = (pixels.reshape(-1, 1, 8, 8) / 16).astype("float32")
+    train = gluon.data.ArrayDataset(images[:1500], labels[:1500])
     loader = gluon.data.DataLoader(train, batch_size, shuffle=True)
-    return loader, torch.from_numpy(images[1500:]), torch.from_numpy(digits.target[1500:])
+    return loader, torch.from_numpy(images[1500:]), torch.from_numpy(labels[1500:])
 
 
 def build() -> nn.HybridSequential:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -242,7 +242,7 @@ class Executor:
         watcher = self._watcher
         views = () if watcher is None else watcher.views
         gradients = run_engine(
-            tuple(heads[number] for number in starts),
+            cast("tuple[Tensor, ...]", tuple(heads[number] for number in starts)),
             tuple(starts.values()),
             False,
             False,

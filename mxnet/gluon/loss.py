@@ -179,7 +179,7 @@ class SoftmaxCrossEntropyLoss(Loss):
         self._axis = axis
         self._sparse_label = sparse_label
         self._from_logits = from_logits
-        self._range_check = RangeCheck("SoftmaxCrossEntropyLoss", "labels", "classes")
+        self._range_check = RangeCheck(type(self).__name__, "labels", "classes")
 
     def __call__(self, pred: Any, label: Any, *args: Any) -> Any:
         """Compute the loss; the labels of the first batches are checked."""

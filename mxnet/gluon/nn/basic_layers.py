@@ -288,7 +288,7 @@ class Embedding(HybridBlock):
             allow_deferred_init=True,
             grad_stype="row_sparse" if sparse_grad else "default",
         )
-        self._range_check = RangeCheck("Embedding", "indices", "rows", allow_negative=True)
+        self._range_check = RangeCheck(type(self).__name__, "indices", "rows", allow_negative=True)
 
     def __call__(self, x: Any, *args: Any) -> Any:
         """Look the indices up; those of the first batches are checked."""

@@ -129,7 +129,7 @@ def merge_equal_nodes(graph: Graph) -> Graph:
     latest: dict[Entry, Entry] = {}
     for entry in interpret(graph, Entry, apply):
         last = latest.get(entry)
-        name = "" if last is None else f"{last.node.name}_{last.index}_copy"
+        name = "" if last is None else f"{last.node.name}_{last.index}{identity.name}"
         latest[entry] = entry if last is None else Entry(Node(identity, name, {}, [last]))
         heads.append(latest[entry])
     return Graph(heads)
