@@ -110,3 +110,5 @@ class Side:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(30)
+        assert self._process.stdout is not None
+        self._process.stdout.close()

@@ -1,8 +1,9 @@
 """Compare with all peers: ``python -m benchmarks.table --mxnet PYTHON --write``.
 
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
-as they are installed. Sides take turns within a row, and the best of the rounds counts. Rows are
-printed as they come; ``--write`` keeps them in `RESULTS.md`, with plots.
+as they are installed. Several processes of each side take turns; every process gives the best of
+its turns, a cell their median and range. ``--write`` puts the rows into `results.json`, where rows
+that were not measured keep their figures with date and machine, and writes `RESULTS.md` and plots.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ import pathlib
 import platform
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 
+from benchmarks.plots import draw_ratios, draw_sizes
+from benchmarks.results import GROUPS, Result, describe, find_stalls, load, render, rows_of, store
 from benchmarks.rows import Program, Row
 from benchmarks.side import Failed, Side
 
 HERE = pathlib.Path(__file__).parent
-GROUPS = ("steps", "graphs", "pointwise", "storage", "inference", "training", "sizes")
 MODULES = {"jax.jit": "jax", "onnxruntime": "onnxruntime", "openvino": "openvino"}
-ROW_SECONDS = 25.0  # after this many, a row takes no more turns
+PROCESSES = 5
+ROW_SECONDS = 120.0  # after this many, a row takes no more processes
 PACKAGES = ("torch", "numpy", "jax", "onnxruntime", "openvino")
-UNITS = {"ms": (1e3, "ms"), "us": (1e6, "µs"), "value": (1e3, "ms"), "MB": (1.0, "MB")}
 
 
 def is_installed(peer: str) -> bool:
@@ -51,39 +51,43 @@ def programs(row: Row, mxnet: str | None, compiles: bool) -> dict[str, tuple[str
 
 
 def measure(
-    row: Row, sides: dict[str, tuple[str, Program]], rounds: int | None
-) -> dict[str, float]:
-    """Measure all sides in turns and return the best of each."""
+    row: Row, sides: dict[str, tuple[str, Program]], processes: int, rounds: int | None = None
+) -> dict[str, list[float]]:
+    """Return the best of each process for every side; sides take turns."""
+    cells: dict[str, list[float]] = {}
     turns = min(row.rounds, rounds or row.rounds)
-    return _measure_fresh(row, sides, turns) if row.fresh else _measure_kept(row, sides, turns)
+    end = time.monotonic() + ROW_SECONDS
+    for _ in range(processes):
+        best = _measure_fresh(row, sides) if row.fresh else _measure_turns(row, sides, turns)
+        for name, value in best.items():
+            cells.setdefault(name, []).append(value)
+        sides = {name: sides[name] for name in sides if name in best}
+        if time.monotonic() > end:
+            break
+    return cells
 
 
 def _home(name: str) -> pathlib.Path:
     return HERE if name == "MXNet" else HERE.parent
 
 
-def _measure_fresh(row: Row, sides: dict[str, tuple[str, Program]], turns: int) -> dict[str, float]:
-    """Measure each time in a new process."""
-    best: dict[str, float] = {}
-    start = time.monotonic()
-    for turn in range(turns):
-        for name, (python, program) in sides.items():
-            side = Side(python, _home(name))
-            try:
-                value = side.measure(row.name, program, row.number, row.evaluates)
-                best[name] = min(value, best.get(name, value))
-            except Failed as error:
-                print(f"  {name} failed: {error}", file=sys.stderr)
-            finally:
-                side.close()
-        if turn > 0 and time.monotonic() - start > ROW_SECONDS:
-            break
-    return best
+def _measure_fresh(row: Row, sides: dict[str, tuple[str, Program]]) -> dict[str, float]:
+    """Measure each side once, alone in a new process."""
+    values: dict[str, float] = {}
+    for name, (python, program) in sides.items():
+        side = Side(python, _home(name))
+        try:
+            values[name] = side.measure(row.name, program, row.number, row.evaluates)
+        except Failed as error:
+            print(f"  {name} failed: {error}", file=sys.stderr)
+        finally:
+            side.close()
+    return values
 
 
-def _measure_kept(row: Row, sides: dict[str, tuple[str, Program]], turns: int) -> dict[str, float]:
-    """Measure in processes that are set up once, all at the same time."""
-    best: dict[str, float] = {}
+def _measure_turns(row: Row, sides: dict[str, tuple[str, Program]], turns: int) -> dict[str, float]:
+    """Set up a process for each side, measure them in turns, and return the best of each."""
+    values: dict[str, float] = {}
     processes = {name: Side(python, _home(name)) for name, (python, _) in sides.items()}
     ready: dict[str, Side] = {}
     try:
@@ -95,36 +99,17 @@ def _measure_kept(row: Row, sides: dict[str, tuple[str, Program]], turns: int) -
                 ready[name] = side
             except Failed as error:
                 print(f"  {name} failed: {error}", file=sys.stderr)
-        start = time.monotonic()
-        for turn in range(turns):
+        for _ in range(turns):
             for name, side in ready.items():
                 value = side.measure(row.name, sides[name][1], row.number)
-                best[name] = min(value, best.get(name, value))
-            if turn > 0 and time.monotonic() - start > ROW_SECONDS:
-                break
+                values[name] = min(value, values.get(name, value))
     finally:
         for side in processes.values():
             side.close()
-    return best
+    return values
 
 
-def describe(row: Row, best: dict[str, float]) -> tuple[str, str, str, str, str]:
-    """Return the cells of one line: ours, the best other, ratio, goal, all sides."""
-    scale, unit = UNITS[row.unit]
-    ours = min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
-    peers = {n: v for n, v in best.items() if not n.startswith("MXNext")}
-    target = {"MXNet" if n == "mxnet" else n for n in row.against or peers}
-    rivals = {n: v for n, v in peers.items() if n in target}
-    name = min(rivals, key=lambda n: rivals[n]) if rivals else None
-    ratio = f"{ours / rivals[name]:.2f}" if ours is not None and name else "–"
-    everyone = ", ".join(f"{n} {v * scale:.4g}" for n, v in best.items())
-    shown = "failed" if ours is None else f"{ours * scale:.4g} {unit}"
-    other = f"{name} {rivals[name] * scale:.4g}" if name else "–"
-    met = "" if ratio == "–" else (" ✓" if float(ratio) <= row.goal else "")
-    return shown, other, ratio, f"≤ {row.goal}{met}", everyone
-
-
-def heading(threads: int) -> str:
+def heading(threads: int, is_processor_time: bool = False) -> str:
     """Return date, machine and versions."""
     described = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(":")[1].strip() for line in described if line.startswith("model name")}
@@ -134,21 +119,71 @@ def heading(threads: int) -> str:
             versions.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             continue
+    cores = f"{os.cpu_count()} cores of {', '.join(names) or 'a processor'}"
+    clock = ", processor time" if is_processor_time else ""
     return (
-        f"{datetime.date.today()}; {os.cpu_count()} cores of {', '.join(names) or 'a processor'}, "
-        f"{threads} threads; Python {platform.python_version()}, {', '.join(versions)}."
+        f"{datetime.date.today()}; {cores}, {threads} thread{'s' * (threads > 1)}{clock}; "
+        f"Python {platform.python_version()}, {', '.join(versions)}."
     )
 
 
 def main() -> None:
     """Parse the command line, measure and print."""
+    options = _parse()
+    if options.processor_time:
+        os.environ.update(OMP_NUM_THREADS="1", BENCHMARK_CLOCK="processor")
+        torch.set_num_threads(1)
+    run = heading(torch.get_num_threads(), options.processor_time)
+    print(run)
+    results = load() if options.write else {}
+    end = time.monotonic() + 60 * options.minutes
+    for group in options.groups if options.processes else ():
+        rows = [row for row in rows_of(group) if options.only in row.name]
+        for row in rows:
+            processes = options.processes if time.monotonic() < end else 1
+            results[row.name] = _measure_and_print(row, run, processes, options)
+        cells = {row.name: results[row.name].cells for row in rows}
+        for row in rows:  # a machine that stood still for a moment
+            if row.name in find_stalls(rows, cells):
+                print(f"{row.name} took longer than ten times its work: measured again")
+                results[row.name] = _measure_and_print(row, run, options.processes, options)
+        if options.write:
+            store(results)
+    if options.write:
+        store(results)
+        (HERE / "RESULTS.md").write_text(render(results))
+        draw_ratios(results, HERE / "ratios.svg")
+        draw_sizes(results, HERE / "sizes.svg")
+
+
+def _measure_and_print(row: Row, run: str, processes: int, options: argparse.Namespace) -> Result:
+    sides = programs(row, options.mxnet, not options.no_compile)
+    start = time.monotonic()
+    cells = measure(row, sides, processes, options.rounds)
+    own, other, ratio, goal, *_, notes, everyone = describe(row, cells)
+    took = time.monotonic() - start
+    print(
+        f"{row.name:38} {own:>11}  {other:28} {ratio:>5} {goal:8}  {notes} "
+        f"({everyone}; {took:.0f} s)",
+        flush=True,
+    )
+    return Result(run, cells)
+
+
+def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("groups", nargs="*", default=GROUPS, help=", ".join(GROUPS))
     parser.add_argument("--mxnet", default=os.environ.get("MXNET_PYTHON"), help="MXNet's python")
     parser.add_argument("--only", default="", help="rows whose name holds this text")
-    parser.add_argument("--rounds", type=int, help="at most so many turns of each side")
+    parser.add_argument("--rounds", type=int, help="at most so many turns in each process")
     parser.add_argument(
-        "--minutes", type=float, default=11, help="then the rows that are left take one turn"
+        "--processes",
+        type=int,
+        default=PROCESSES,
+        help=f"processes of each side ({PROCESSES}); 0 measures nothing and writes the page again",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="then the rows that are left take one process"
     )
     parser.add_argument(
         "--processor-time",
@@ -156,131 +191,11 @@ def main() -> None:
         help="count processor time of one thread, where other programs keep the machine busy",
     )
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--write", action="store_true", help="write RESULTS.md")
-    options = parser.parse_args()
-    if options.processor_time:
-        os.environ.update(OMP_NUM_THREADS="1", BENCHMARK_CLOCK="processor")
-        torch.set_num_threads(1)
-    lines = [
-        "# Results",
-        "",
-        "`python -m benchmarks.table --write` measures these rows; the best of interleaved rounds.",
-        "A ratio compares MXNext's time or memory with the engine of the goal, named beside it.",
-        "",
-        heading(torch.get_num_threads()),
-        "",
-        "![Ratios of all rows](ratios.svg)",
-        "",
-        "![Cost against size](sizes.svg)",
-        "",
-    ]
-    print(lines[5])
-    measured: list[tuple[Row, dict[str, float]]] = []
-    end = time.monotonic() + 60 * options.minutes
-    for group in options.groups:
-        lines += [f"## {group.capitalize()}", ""]
-        lines += [
-            "| work | MXNext | best other | ratio | goal | all |",
-            "|---|---|---|---|---|---|",
-        ]
-        for row in importlib.import_module(f"benchmarks.rows.{group}").ROWS:
-            if options.only not in row.name:
-                continue
-            start = time.monotonic()
-            sides = programs(row, options.mxnet, not options.no_compile)
-            rounds = options.rounds if time.monotonic() < end else 1
-            best = measure(row, sides, rounds)
-            measured.append((row, best))
-            cells = describe(row, best)
-            took = time.monotonic() - start
-            print(
-                f"{row.name:38} {cells[0]:>11}  {cells[1]:28} {cells[2]:>5} {cells[3]:8}  "
-                f"({cells[4]}; {took:.0f} s)",
-                flush=True,
-            )
-            lines.append(f"| {row.name} | {' | '.join(cells)} |")
-            if options.write:
-                (HERE / "RESULTS.md").write_text("\n".join(lines) + "\n")
-        lines.append("")
-    if options.write:
-        draw_ratios(measured, HERE / "ratios.svg")
-        draw_sizes(measured, HERE / "sizes.svg")
+    parser.add_argument(
+        "--write", action="store_true", help="put the rows into results.json and RESULTS.md"
+    )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
     main()
-
-
-Measured = Sequence[tuple[Row, Mapping[str, float]]]
-COLORS = {"MXNext": "#1f77b4", "torch": "#ee4c2c", "MXNet": "#7f7f7f"}
-
-
-def _ours(best: Mapping[str, float]) -> float | None:
-    return min((v for n, v in best.items() if n.startswith("MXNext")), default=None)
-
-
-def _ratios(best: Mapping[str, float]) -> dict[str, float]:
-    """Return our time by that of the best other engine, and by MXNet's."""
-    ours = _ours(best)
-    if ours is None:
-        return {}
-    others = {n: v for n, v in best.items() if not n.startswith(("MXNext", "MXNet"))}
-    results = {"best other": ours / min(others.values())} if others else {}
-    if "MXNet" in best:
-        results["MXNet"] = ours / best["MXNet"]
-    return results
-
-
-def draw_ratios(measured: Measured, path: pathlib.Path) -> None:
-    """Draw the ratios of all rows; left of the line MXNext is faster or smaller."""
-    rows = [(row, _ratios(best)) for row, best in measured if not row.family]
-    rows = [(row, result) for row, result in rows if result][::-1]
-    if not rows:
-        return
-    plt = _pyplot()
-    figure, axes = plt.subplots(figsize=(8, 0.28 * len(rows) + 1), layout="constrained")
-    for name, color, offset in (("best other", "#1f77b4", 0.2), ("MXNet", "#7f7f7f", -0.2)):
-        positions = [i + offset for i, (_, result) in enumerate(rows) if name in result]
-        values = [result[name] for _, result in rows if name in result]
-        axes.barh(positions, [v - 1 for v in values], 0.38, left=1, color=color, label=name)
-    axes.axvline(1, color="black", linewidth=0.8)
-    axes.margins(y=0.01)
-    axes.set_xscale("log", base=2)
-    axes.set_yticks(range(len(rows)), [row.name for row, _ in rows], fontsize=8)
-    axes.set_xticks([1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4], ["1/16", "1/8", "1/4", "1/2", *"124"])
-    axes.set_xlabel("MXNext's time or memory, divided by that of")
-    axes.legend(loc="lower left", fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
-def draw_sizes(measured: Measured, path: pathlib.Path) -> None:
-    """Draw cost against size, a panel for each kind of work."""
-    families = list(dict.fromkeys(row.family for row, _ in measured if row.family))
-    if not families:
-        return
-    plt = _pyplot()
-    figure, panels = plt.subplots(
-        1, len(families), figsize=(3 * len(families), 2.8), layout="constrained", squeeze=False
-    )
-    for axes, family in zip(panels[0], families, strict=True):
-        points = [(row.size, best) for row, best in measured if row.family == family]
-        for name in dict.fromkeys(n for _, best in points for n in best):
-            known = [(size, best[name] * 1e3) for size, best in points if name in best]
-            axes.loglog(*zip(*known, strict=True), marker="o", label=name, color=COLORS.get(name))
-        axes.set_title(family, fontsize=9)
-        axes.grid(alpha=0.3)
-    panels[0][0].set_ylabel("ms")
-    panels[0][0].legend(fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
-
-
-def _pyplot() -> Any:
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "mxnext"  # the same figures make the same file
-    import matplotlib.pyplot as plt
-
-    return plt

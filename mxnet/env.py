@@ -28,6 +28,14 @@ VARIABLES = {
             "returning it to the system, so that large arrays do not fault in new pages.",
         ),
         Variable(
+            "MXNET_SYNC_FILES",
+            bool,
+            True,
+            "Whether saving waits until the disk has the file. With 0 it is faster, and a file is "
+            "still whole or absent if the process is killed, but after a crash of the machine or a "
+            "loss of power a saved file may be empty or damaged, and the one it replaced is gone.",
+        ),
+        Variable(
             "MXNET_IMAGE_MAX_PIXELS",
             int,
             178_956_970,

@@ -19,7 +19,7 @@ import mmap
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from . import env
@@ -55,6 +55,30 @@ def keep_freed_memory() -> bool:
             (_M_TOP_PAD, _TOP_PAD_BYTES),
         )
     )
+
+
+@contextlib.contextmanager
+def pause_collection() -> Iterator[None]:
+    """Keep Python from looking for garbage inside a block that makes many lasting objects.
+
+    They then count as old: only full collections look at them again.
+
+    >>> with pause_collection():
+    ...     gc.isenabled()
+    False
+    >>> gc.isenabled()
+    True
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if not gc.get_freeze_count():  # else objects that the user froze would become ordinary
+            gc.freeze()
+            gc.unfreeze()
+        if was_enabled:
+            gc.enable()
 
 
 KEEPS_FREED_MEMORY = keep_freed_memory()

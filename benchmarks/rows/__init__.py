@@ -18,13 +18,16 @@ class Row:
     ours : set-up and statement, an MXNet program.
     peers : programs of others by their names; ``mxnet`` runs `ours` on MXNet 1.9.1 if its program
         is None.
-    goal : the ratio to reach, ours to the best of `against` (all peers by default).
+    goal : the ratio that our own kernels are to reach, to the best of `against` (all peers by
+        default).
     number : how often the statement runs in one measurement.
     unit : ``ms`` and ``us`` are times of the statement; ``value`` rows have an expression as their
         statement, which gives seconds, ``MB`` rows one that gives megabytes.
     fresh : whether each measurement takes a new process.
-    rounds : at most so many turns of all sides.
+    rounds : at most so many turns of all sides in one process.
     family, size : rows of one family differ by their size alone; they are drawn as one curve.
+    variants : other programs of ours; ``auto`` is ``hybridize(backend="auto")``.
+    engine_goal : the goal of ``auto``, if it is another than `goal`.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Row:
     family: str = ""
     size: int = 0
     variants: dict[str, Program] = field(default_factory=dict)  # of ours, shown beside
+    engine_goal: float | None = None
 
     @property
     def evaluates(self) -> bool:

@@ -15,8 +15,9 @@ it is read.
 (10, {'epoch': 1})
 """
 
+from .background import wait
 from .files import latest
 from .state import TrackedData, track
 from .training import Checkpoint, load, save
 
-__all__ = ["Checkpoint", "TrackedData", "latest", "load", "save", "track"]
+__all__ = ["Checkpoint", "TrackedData", "latest", "load", "save", "track", "wait"]

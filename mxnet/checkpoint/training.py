@@ -8,11 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torch import Tensor
+
 from ..error import FormatError, MXNetError
-from ..formats import tree_file
+from ..formats import params_file, tree_file
 from ..formats.files import local_path
 from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from . import background
 from .files import (
     find_newest,
     path_of,
@@ -63,6 +66,7 @@ def save(
     scaler: Any = None,
     extra: Any = None,
     keep: int = 3,
+    wait: bool = True,
 ) -> Path:
     """Write a checkpoint of a training run and return its path.
 
@@ -87,6 +91,11 @@ def save(
         Whatever else the program needs, such as the epoch.
     keep : int
         How many checkpoints stay; older ones are removed.
+    wait : bool
+        With False the state is copied, and written in the background while training continues.
+        The file appears when it is complete. One is written at a time: the next `save`, `load` or
+        `mx.checkpoint.wait` waits for it, and raises its error, such as that of a full disk. So
+        does the end of the process, for five minutes at most, with a warning for an error.
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
@@ -96,6 +105,7 @@ def save(
     """
     if keep < 1:
         raise ValueError(f"keep is at least 1, got {keep}.")
+    background.wait()
     own_folder = worker_folder(local_path(folder))
     if own_folder != local_path(folder):
         keep = max(keep, 2)  # a worker may be lost before it has saved the newest step
@@ -113,9 +123,18 @@ def save(
         "random": get_random_states(),
     }
     path = path_of(own_folder, step)
-    tree_file.write(path, state)
-    remove_old(own_folder, keep)
+    tensors = tree_file.pack(state)
+    if wait:
+        _write(path, tensors, keep)
+    else:
+        copies = {name: tensor.clone() for name, tensor in tensors.items()}
+        background.start(lambda: _write(path, copies, keep), path)
     return path
+
+
+def _write(path: Path, tensors: Mapping[str, Tensor], keep: int) -> None:
+    params_file.write(path, tensors)
+    remove_old(path.parent, keep)
 
 
 def load(
@@ -158,6 +177,7 @@ def load(
     >>> mx.checkpoint.load("run", net=net).step
     7
     """
+    background.wait()
     path, state, writers = _read_newest(local_path(place))
     if state is None:
         return None

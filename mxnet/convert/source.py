@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +106,7 @@ class Model:
             for output in executor.forward(is_train=False):
                 output.wait_to_read()
             seconds.append(time.perf_counter() - start)
-        return statistics.median(seconds[2:])
+        return float(np.median(seconds[2:]))
 
     @property
     def parameter_bytes(self) -> int:

@@ -16,7 +16,6 @@ from torch._subclasses.fake_tensor import (
 )
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.overrides import TorchFunctionMode
 
 from ..base import is_np_shape
@@ -32,12 +31,15 @@ from .torch_rows import IGNORED_INPUTS, REFUSED, TORCH_ROWS, NoRow
 
 aten = torch.ops.aten
 VIEWS = (aten.view.default, aten._unsafe_view.default)
-# What torch raises where a kernel asks for a value while it is recorded.
-DATA_DEPENDENT = (
-    GuardOnDataDependentSymNode,
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
+
+
+def data_dependent_errors() -> tuple[type[Exception], ...]:
+    """Return what torch raises where a kernel asks for a value while it is recorded."""
+    from torch.fx.experimental.symbolic_shapes import (  # lazy import: it brings in SymPy
+        GuardOnDataDependentSymNode,
+    )
+
+    return GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
@@ -414,7 +416,7 @@ def _explain(op: Op, error: Exception) -> str:
         )
     if op.value_dependent:
         return "gives an array whose size depends on values, which a torch program cannot state."
-    if isinstance(error, DATA_DEPENDENT):
+    if isinstance(error, data_dependent_errors()):
         return "chooses by the values of its inputs what to compute, which no torch program can."
     return f"cannot be recorded as torch functions: {str(error).strip().splitlines()[0]}"
 

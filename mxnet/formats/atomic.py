@@ -7,6 +7,10 @@ New contents lie beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A comm
 that names all of them, and its appearance is the moment at which the new files are valid: whoever
 finds a journal, a reader or the next writer, finishes the renaming. Beside every target a marker
 ``.name.commit`` names the journal, so that a reader needs to look at one name only.
+
+Contents reach the disk before their names do, so a loss of power is a crash like any other. Under
+``MXNET_SYNC_FILES=0`` nobody waits for the disk: the order still holds for all processes of a
+running machine, but after a loss of power a new name may have no content.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import contextlib
 import errno
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -26,6 +31,7 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .. import env
 from ..caches import ForkSafeLock
 from ..error import MXNetError
 
@@ -136,7 +142,7 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
             text = json.dumps([[str(part), str(target)] for part, target in renames])
             stream.write(text.encode(errors="surrogateescape"))
             stream.flush()
-            os.fsync(stream.fileno())
+            _sync(stream.fileno())
         for marker in markers:
             _write(marker, str(journal))
         for folder in dict.fromkeys(marker.parent for marker in markers):
@@ -190,9 +196,15 @@ def remove_leftovers(target: Path) -> None:
                 _remove_if_unlocked(target.with_name(name))
 
 
+def _sync(handle: int) -> None:
+    """Wait until the disk has a file's content, unless the user does without."""
+    if env.get("MXNET_SYNC_FILES"):
+        os.fsync(handle)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in a folder durable where the system allows it."""
-    if os.name != "posix":
+    if os.name != "posix" or not env.get("MXNET_SYNC_FILES"):
         return
     # Some network file systems refuse to sync a folder; the content is safe already.
     with contextlib.suppress(OSError):
@@ -216,7 +228,7 @@ def _write(path: Path, text: str) -> None:
     with path.open("w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        _sync(file.fileno())
 
 
 def _read_journal(journal: Path) -> list[tuple[Path, Path]]:
@@ -390,7 +402,7 @@ class AtomicFile:
             if not self.is_special:
                 if self._mode is not None and os.name == "posix":
                     os.fchmod(self._raw.fileno(), stat.S_IMODE(self._mode))
-                os.fsync(self._raw.fileno())
+                _sync(self._raw.fileno())
             self.stream.close()
         except OSError as error:
             raise unwritable(self.path, error) from error
@@ -422,6 +434,7 @@ class _Stream(io.BufferedWriter):
         super().__init__(raw)
         self._target = target
         self._unsynced = 0  # bytes that the disk was not yet asked to take
+        self._step = self.STEP if env.get("MXNET_SYNC_FILES") else math.inf
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None
 
@@ -430,11 +443,13 @@ class _Stream(io.BufferedWriter):
         try:
             count = super().write(data)
             self._unsynced += count
-            if self._unsynced >= self.STEP and (self._running is None or self._running.done()):
+            if self._unsynced >= self._step and (self._running is None or self._running.done()):
                 self._settle()
                 self.flush()
                 self._worker = self._worker or ThreadPoolExecutor(1)
-                self._running = self._worker.submit(os.fsync, self.fileno())
+                # While the interpreter exits, pools take no work: then only the last sync is done.
+                with contextlib.suppress(RuntimeError):
+                    self._running = self._worker.submit(os.fsync, self.fileno())
                 self._unsynced = 0
         except OSError as error:
             raise unwritable(self._target, error) from error

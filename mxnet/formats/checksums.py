@@ -6,6 +6,7 @@ again, so that it is found from the end of a file and a damaged one is noticed.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -49,13 +50,15 @@ class ChecksumPool:
 
     def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
         """Return the checksum of the pieces, perhaps later; they must not change until then."""
-        if sum(len(piece) for piece in pieces) < MIN_THREADED_BYTES:
-            done: Future[int] = Future()
-            done.set_result(checksum(pieces))
-            return done
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")
-        return self._pool.submit(checksum, pieces)
+        if sum(len(piece) for piece in pieces) >= MIN_THREADED_BYTES:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")
+            # While the interpreter exits (a save in an `atexit` function), pools take no work.
+            with contextlib.suppress(RuntimeError):
+                return self._pool.submit(checksum, pieces)
+        done: Future[int] = Future()
+        done.set_result(checksum(pieces))
+        return done
 
     def close(self) -> None:
         """End the thread."""

@@ -22,10 +22,15 @@ TREE = "tree"  # the name of the JSON among the tensors
 
 def write(path: Any, tree: Any) -> None:
     """Write a tree; the file appears whole or not at all."""
+    params_file.write(path, pack(tree))
+
+
+def pack(tree: Any) -> dict[str, Tensor]:
+    """Return the tensors of a tree's file. Those of the tree itself on the CPU share its memory."""
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_flatten(tree, tensors), separators=(",", ":"))
     tensors[TREE] = _from_bytes(text.encode("utf-8"))
-    params_file.write(path, tensors)
+    return tensors
 
 
 def read(path: Any) -> Any:

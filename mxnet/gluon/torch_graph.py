@@ -36,7 +36,6 @@ def register_block(block: Block) -> int:
     return key
 
 
-@torch._dynamo.allow_in_graph
 def run_graph(
     key: int, training: bool, names: list[str], tensors: list[Tensor], inputs: list[Any]
 ) -> Any:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from .. import autograd
+from ..companions import call_after_import
 from ..dtypes import BY_TORCH
 from ..error import DTypeError, InvalidValue, MXNetError
 from ..imperative.handle import current, new_object, plain, set_plain, wrap_plain, wrap_shared
@@ -100,7 +101,6 @@ class GluonModule(nn.Module):
             return run_graph(self._block_key, self.training, self._names, tensors, inputs)
         return self._run(tensors, inputs)
 
-    @torch.compiler.disable(recursive=True)
     def _run(self, tensors: Sequence[Tensor], inputs: Sequence[Any]) -> Any:
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(self.training), substituting(dict(zip(self._tensors, tensors, strict=True))):
@@ -124,6 +124,16 @@ class GluonModule(nn.Module):
         flags = {name: module.training for name, module in self.named_modules()}
         frozen = [name for name, p in self.named_parameters() if not p.requires_grad]
         return _rebuild, (self.block, flags, frozen)
+
+
+def _prepare_dynamo(dynamo: Any) -> None:
+    """Have `torch.compile` take graphs as they are, and leave other blocks alone."""
+    dynamo.allow_in_graph(run_graph)
+    GluonModule._run = dynamo.disable(GluonModule._run, recursive=True)
+
+
+# Dynamo brings in half of torch, and SymPy: `torch.compile` imports it, `import mxnet` does not.
+call_after_import("torch._dynamo", _prepare_dynamo)
 
 
 def _rebuild(block: Block, flags: dict[str, bool], frozen: list[str]) -> nn.Module:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -214,6 +213,8 @@ def layer_times(
     with torch.no_grad():
         for _ in range(warmup + runs):
             interpret(graph, lambda node: feed[node.name], apply)
+    import statistics  # imports a lot
+
     return {node.name: statistics.median(times[warmup:]) for node, times in measured.items()}
 
 

@@ -6,10 +6,10 @@ The layout is layered: inputs on top, every box below those it reads, few crossi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -382,10 +382,10 @@ def _box(layout: Layout, box: Box, width: float) -> str:
     lines = box.label.split("\n")
     first = middle - (len(lines) - 1) * LINE / 2 + 4
     words = "".join(
-        f'<text x="{x:.1f}" y="{first + i * LINE:.1f}">{escape(line)}</text>'
+        f'<text x="{x:.1f}" y="{first + i * LINE:.1f}">{escape(line, quote=False)}</text>'
         for i, line in enumerate(lines)
     )
-    return f"<g><title>{escape(box.key)}</title>{form}{words}</g>"
+    return f"<g><title>{escape(box.key, quote=False)}</title>{form}{words}</g>"
 
 
 def _arrow(layout: Layout, path: list, label: str) -> str:
@@ -408,5 +408,5 @@ def _arrow(layout: Layout, path: list, label: str) -> str:
     (x0, y0), (x1, y1) = points[:2]
     return line + (
         f'<text x="{(x0 + x1) / 2 + 6:.1f}" y="{(y0 + y1) / 2 + 4:.1f}" fill="#333" '
-        f'font-size="10" text-anchor="start">{escape(label)}</text>'
+        f'font-size="10" text-anchor="start">{escape(label, quote=False)}</text>'
     )

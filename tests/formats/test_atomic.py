@@ -70,6 +70,18 @@ def test_no_early_sync_fails_unheard(tmp_path, monkeypatch, failing):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("setting", ["1", "0"])
+def test_only_without_the_setting_nobody_waits_for_the_disk(tmp_path, monkeypatch, setting):
+    monkeypatch.setenv("MXNET_SYNC_FILES", setting)
+    monkeypatch.setattr(atomic._Stream, "STEP", 3000)
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write(tmp_path / "one")
+    save(tmp_path, b"new")
+    assert bool(synced) == (setting == "1")
+    assert (tmp_path / "one").read_bytes() == b"".join(PIECES) and found(tmp_path) == [b"new"] * 3
+
+
 def test_a_link_is_followed(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
@@ -118,7 +130,7 @@ def dies_at(step, folder, content):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("first_read", range(len(NAMES)))
 def test_after_a_kill_all_files_are_old_or_all_are_new(tmp_path, monkeypatch, first_read):
-    monkeypatch.setattr(os, "fsync", lambda handle: None)  # a kill loses nothing the kernel has
+    monkeypatch.setenv("MXNET_SYNC_FILES", "0")  # a kill loses nothing the kernel has
     seen = set()
     for step in range(1, 100):
         save(tmp_path, b"old")

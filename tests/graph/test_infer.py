@@ -195,3 +195,37 @@ def test_negative_sizes_of_sources_are_inferred_as_zeros_are():
             (s.Variable("x") + make((-2, 3))).simple_bind(mx.cpu(), x=(2, 3)).forward()
 
     check_each(sources, check)
+
+
+def test_declared_shapes_are_read_from_their_texts_alone():
+    texts = {
+        "(2, 3)": (2, 3),
+        "(2,3)": (2, 3),
+        "[2, 3]": (2, 3),
+        "(2L, 3L)": (2, 3),
+        "(2.0, 3)": (2, 3),
+        "(True, 3)": (1, 3),
+        "(1, 3)": (1, 3),
+        "2": (2,),
+        f"({'1, ' * 30}2)": (1,) * 30 + (2,),  # longer than what is remembered
+    }
+    for _ in range(2):
+        for text, shape in texts.items():
+            variable = mx.sym.var("x", attr={"__shape__": text})
+            assert (variable + 1).infer_shape() == ([shape], [shape], [])
+            assert all(type(n) is int for n in (variable + 1).infer_shape()[0][0])
+        for text in ("(2, 'a')", "nonsense", f"({10**30},)"):
+            with pytest.raises(mx.MXNetError, match="__shape__"):
+                (mx.sym.var("x", attr={"__shape__": text}) + 1).infer_shape()
+    variable = mx.sym.var("x", shape=(2, 3))
+    variable._set_attr(__shape__="(4, 5)")  # another text is another shape
+    assert (variable + 1).infer_shape()[0] == [(4, 5)]
+
+
+def test_few_declared_shapes_are_remembered():
+    from mxnet.graph.passes import infer
+
+    for size in range(5000):
+        infer.variable_shape(mx.sym.var("x", attr={"__shape__": f"({size + 1}, 7)"})._heads[0][0])
+    info = infer._parse_short_shape.cache_info()
+    assert info.currsize <= info.maxsize == 4096

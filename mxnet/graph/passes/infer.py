@@ -7,6 +7,7 @@ nodes whose surroundings changed go on until nothing does. An ordinary network n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -122,6 +123,7 @@ def infer_cond(
 
 MAX_CACHED = 20_000
 MAX_SIZE = 2**63 - 1
+MAX_CACHED_TEXT = 100  # characters of a declared shape that is remembered
 MAX_DIMENSIONS = 32
 _shape_cache: dict[tuple, tuple[tuple, tuple]] = {}
 _type_cache: dict[tuple, tuple[tuple, tuple]] = {}
@@ -434,13 +436,24 @@ def variable_shape(node: Node) -> Shape | None:
     text = node.extra.get("__shape__")
     if text is None:
         return None
+    is_short = isinstance(text, str) and len(text) < MAX_CACHED_TEXT
+    shape = _parse_short_shape(text) if is_short else _parse_declared_shape(text)
+    if shape is None:
+        raise FormatError(f"Variable {node.name}: __shape__={text[:80]!r} is not a shape.")
+    return shape
+
+
+def _parse_declared_shape(text: str) -> Shape | None:
+    """Return a shape from its text, or None if it is not one."""
     try:
         shape = parse_shape(text)
     except (_Refused, OverflowError):
-        shape = None
-    if shape is None or len(shape) > MAX_DIMENSIONS or any(n > MAX_SIZE for n in shape):
-        raise FormatError(f"Variable {node.name}: __shape__={text[:80]!r} is not a shape.")
-    return shape
+        return None
+    return None if len(shape) > MAX_DIMENSIONS or any(n > MAX_SIZE for n in shape) else shape
+
+
+# A network has hundreds of parameters, but few shapes. The text is all that a shape depends on.
+_parse_short_shape = lru_cache(4096)(_parse_declared_shape)
 
 
 def variable_type(node: Node) -> Any:
