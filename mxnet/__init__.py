@@ -11,7 +11,7 @@ role.hand_over()  # does not return in the servers of a distributed job
 
 from . import memory
 
-with memory.pause_collection():  # else a fifth of the import's time
+with memory.pause_collection():  # 10 to 20 % of the import's time
     from . import compatibility, tracebacks
     from . import companions
     from . import accelerator, base, context, dtypes, error, registry
