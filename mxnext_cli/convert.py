@@ -37,6 +37,7 @@ SUFFIXES = {
     "int8": ("-symbol.json", "-0000.params"),
 }
 TOLERANCE = 1e-4
+MAX_BATCHES = 8  # of given inputs that a converted model is compared on
 
 
 class Job(NamedTuple):
@@ -68,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
         report, folder = write_folder(args, model, shapes, dtypes, cases)
         _print(args, report, model.symbol.list_outputs(), [folder])
         return 0
+    if args.to in ("onnx", "torch") and args.dynamic_batch is None:
+        cases = [batch for case in cases for batch in _cut_batches(case, shapes)]
     targets = _choose_targets(args, model)
     if args.tolerance is None:
         args.tolerance = INT8_TOLERANCE if args.to == "int8" else TOLERANCE
@@ -138,6 +141,16 @@ def _write_other(job: Job) -> Report:
         job.dynamic,
         job.opset,
     )
+
+
+def _cut_batches(case: dict[str, Any], shapes: dict[str, tuple]) -> list[dict[str, Any]]:
+    """Return arrays in batches of the size that the model is written for."""
+    sizes = {name: shapes[name][0] for name in case}
+    count = min(len(array) // sizes[name] for name, array in case.items())
+    return [
+        {name: array[i * sizes[name] : (i + 1) * sizes[name]] for name, array in case.items()}
+        for i in range(min(count, MAX_BATCHES))
+    ] or [case]
 
 
 def _write_mxnet(job: Job) -> Report:

@@ -44,12 +44,17 @@ MIN_SHARED_BYTES = 64 << 20
 
 def run(args: argparse.Namespace) -> int:
     """Print what is found; return 1 if something is wrong."""
+    return report(as_json=args.json, with_bench=args.bench)
+
+
+def report(*, as_json: bool, with_bench: bool = False) -> int:
+    """Print the facts about this installation; return 1 if something is wrong."""
     facts = gather()
-    if args.bench:
+    if with_bench:
         from .bench import measure_devices  # lazy import: it computes for seconds
 
         facts["speed"] = measure_devices()
-    if args.json:
+    if as_json:
         print_json(facts)
         return 1 if facts["problems"] else 0
     print(f"MXNext {facts['mxnext']} (MXNet {facts['mxnet']})")
@@ -61,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     print_facts(facts["devices"], title="devices")
     print(f"features: {', '.join(facts['features'])}")
     print_facts(facts["settings"], title="settings that differ from their defaults")
-    if args.bench:
+    if with_bench:
         print_table(("device", "case", "MXNext", "torch", "ratio"), facts["speed"])
     for problem in facts["problems"]:
         print(f"problem: {problem}")

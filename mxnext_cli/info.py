@@ -40,7 +40,7 @@ MAX_SAFETENSORS_HEADER = 100 << 20
 def run(args: argparse.Namespace) -> int:
     """Print the facts about each file; return 1 if one cannot be read or has problems."""
     if not args.files:
-        return doctor.run(args)
+        return doctor.report(as_json=args.json)
     all_facts: list[Facts] = []
     failed = False
     for name in args.files:

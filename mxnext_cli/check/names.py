@@ -164,6 +164,9 @@ def _is_gone(module: str, name: str) -> bool:
 
 
 def _can_import(module: str) -> bool:
+    root = module.partition(".")[0]
+    if root in removed.MADE_MODULES:  # looking for a part would import it, and distutils warns
+        return is_installed(root)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

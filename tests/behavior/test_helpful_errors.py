@@ -8,6 +8,8 @@ import mxnet as mx
 from mxnet import gluon, nd
 from mxnet.gluon import nn, rnn
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 
 @pytest.mark.parametrize("is_hybrid", [False, True])
 @pytest.mark.parametrize("kind", [rnn.LSTM, rnn.GRU, rnn.RNN])

@@ -2,4 +2,4 @@
 
 import os
 
-collect_ignore_glob = [] if os.environ.get("MXNEXT_TEST_DEVICE") else ["cases/*"]
+collect_ignore_glob = [] if os.environ.get("MXNEXT_TEST_DEVICE") else ["cases", "cases/*"]

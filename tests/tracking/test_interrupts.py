@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs begin with it ignored
 import mxnet as mx
 mx.random.seed(0)
 epochs, wait, api = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
