@@ -201,12 +201,13 @@ def test_damaged_files_are_errors_of_one_screen(tmp_path, capsys):
     for name in damaged:
         model = str(tmp_path / name)
         for arguments in READING_MODELS:
+            if name == "unknown-operator" and arguments[0] in ("info", "view"):
+                continue  # they show what they can
             filled = [a.format(model=model, folder=tmp_path) for a in arguments]
             code = main([*filled, *SHAPES.get(filled[0], [])])
             said = capsys.readouterr()
             assert code in (1, 2), (arguments, name)
-            # Of a model with an unknown operator, the facts are printed before the problem.
-            assert 1 <= len(said.err.splitlines() or said.out.splitlines()) <= 32
+            assert 1 <= len(said.err.splitlines() or said.out.splitlines()) <= 24
             assert "Traceback" not in said.err
             assert "--traceback" not in said.err, (arguments, name, said.err)
     assert sorted(tmp_path.iterdir()) == before

@@ -12,8 +12,8 @@ from tests.device import second_device
 if os.environ.get("MXNEXT_TEST_DEVICE"):  # pytest reads this file where it ignores the tests, too
     second_device.ensure()  # before any test computes something
 
-import mxnet as mx  # noqa: E402
-from tests.grammar.conftest import parametrize_by_family, shape_meaning  # noqa: E402, F401
+import mxnet as mx
+from tests.grammar.conftest import parametrize_by_family, shape_meaning  # noqa: F401
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
