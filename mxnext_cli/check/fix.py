@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import CommandError
-from ..run.python2 import translate
+from ..run.python2 import first_statement, translate
 from . import check_source, list_files
 from .finding import apply_edits
 from .modules import Project
@@ -113,12 +113,10 @@ def _add_imports(text: str, modules: list[str]) -> str:
     lines = [f"import {module}\n" for module in modules if module not in imported]
     if not lines:
         return text
-    for node in tree.body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not is_docstring and getattr(node, "module", None) != "__future__":
-            break
-    else:
+    index = first_statement(tree)
+    if index == len(tree.body):
         return text
+    node = tree.body[index]
     before = text.splitlines(keepends=True)
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     return "".join([*before[: first - 1], *lines, *before[first - 1 :]])

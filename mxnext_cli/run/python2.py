@@ -92,7 +92,7 @@ def _parse_python_2(content: bytes) -> ast.Module | None:
         return tree
     tree = _Divisions().visit(tree)
     helpers = [ast.alias("divide", _DIVIDE), ast.alias("divide_in_place", _DIVIDE_IN_PLACE)]
-    tree.body.insert(_first_line(tree), ast.ImportFrom(__name__, helpers, 0))
+    tree.body.insert(first_statement(tree), ast.ImportFrom(__name__, helpers, 0))
     return ast.fix_missing_locations(tree)
 
 
@@ -117,7 +117,7 @@ def divides_as_python_3(tree: ast.Module) -> bool:
     )
 
 
-def _first_line(tree: ast.Module) -> int:
+def first_statement(tree: ast.Module) -> int:
     """Return the index of the first statement after the docstring and imports of the future."""
     for i, node in enumerate(tree.body):
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
