@@ -73,13 +73,13 @@ class Graph:
     @cached_property
     def _auxiliary_set(self) -> set[Node]:
         states = set()
-        positions: dict[tuple, list[int]] = {}  # equal nodes have them at equal positions
+        positions: dict[tuple[int, int], list[int]] = {}  # equal nodes have them at equal positions
         for node in self.nodes:
             op = node.op
             if op is None or not (op.has_aux or op.mutates or op.auxiliary_rule):
                 continue
             entries = node.inputs
-            key = (op, node.signature.key, len(entries))
+            key = (node.signature.key, len(entries))
             indices = positions.get(key)
             if indices is None:
                 indices = auxiliary_positions(node)

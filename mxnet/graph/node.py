@@ -21,7 +21,7 @@ HIDDEN_KEYS = frozenset({"ctx_group", "lr_mult", "wd_mult", "force_mirroring", "
 MAX_CACHED_SIGNATURES = 8192
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + "/"
 _signatures: dict[tuple, Signature] = {}
-_next_serial = count().__next__
+_next_serial, _next_key = count().__next__, count().__next__
 
 
 class Entry(NamedTuple):
@@ -37,12 +37,17 @@ class Entry(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What an operator and its attributes say about every node that has them."""
+    """What an operator and its attributes say about every node that has them.
+
+    `key` is a number that no other signature has, ever: equal ones mean the same operator and
+    attributes. `unknown` is what is known of the outputs at first, None for each.
+    """
 
     attrs: dict[str, Any]
     outputs: int
     total: int
-    key: tuple
+    key: int
+    unknown: tuple[None, ...]
 
 
 class Node:
@@ -141,7 +146,7 @@ class Node:
         """
         if self.op is None:
             return [self.name]
-        attrs, outputs, total, _ = self.signature
+        attrs, outputs, total, *_ = self.signature
         names = self.op.names_of_outputs(attrs)
         if names is None:
             names = ["output"] if total == 1 else [f"output{i}" for i in range(outputs)]
@@ -188,7 +193,8 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     if signature is not None:
         return signature
     typed = op.complete(op.parse(attrs))
-    signature = Signature(typed, op.number_of_outputs(typed), op.total_outputs(typed), items)
+    outputs, total = op.number_of_outputs(typed), op.total_outputs(typed)
+    signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs)
     # What a variadic operator without a count is depends on more than its attributes (Custom).
     if op.variadic is None or op.count is not None:
         store(_signatures, key, signature, MAX_CACHED_SIGNATURES)

@@ -121,19 +121,32 @@ def infer_cond(
     return tuple(ins), tuple(merge(b, a) for a, b in zip(first, second, strict=True))
 
 
+# What rules raise about values that do not fit.
+_RULE_ERRORS = (MXNetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
 MAX_CACHED = 20_000
 MAX_SIZE = 2**63 - 1
 MAX_CACHED_TEXT = 100  # characters of a declared shape that is remembered
 MAX_DIMENSIONS = 32
-_shape_cache: dict[tuple, tuple[tuple, tuple]] = {}
-_type_cache: dict[tuple, tuple[tuple, tuple]] = {}
+
+
+class Completed(NamedTuple):
+    """What a rule makes of inputs and outputs, and whether it left nothing to do about either."""
+
+    ins: tuple
+    outs: tuple
+    has_all_ins: bool  # known before, and as they were
+    has_all_outs: bool
+
+
+_shape_cache: dict[tuple, Completed] = {}
+_type_cache: dict[tuple, Completed] = {}
 
 
 class Inferred(NamedTuple):
     """What is known of every entry of a graph; None (or -1 in a shape) is unknown."""
 
     graph: Graph
-    values: dict[Node, list]
+    values: dict[Node, Sequence]
     complete: bool
 
     def of(self, entry: Entry) -> Any:
@@ -160,9 +173,9 @@ class _Kind(NamedTuple):
     """How one sort of knowledge is read from variables, completed by operators and merged."""
 
     attribute: str  # of variables, which holds what they were made with
-    cache: dict[tuple, tuple[tuple, tuple]]
+    cache: dict[tuple, Completed]
     of_variable: Callable[[Node], Any]
-    step: Callable[[Node, tuple, tuple], tuple[tuple, tuple]]
+    step: Callable[[Node, tuple, tuple], Completed]
     merge: Callable[[Any, Any], Any]
     known: Callable[[Any], bool]
     show: Callable[[Any], str]
@@ -198,61 +211,72 @@ def _solve(graph: Graph, known: Mapping[str, Any], kind: _Kind) -> Inferred:
 
 
 def _solve_from(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred:
-    values = _start_values(graph, known, kind)
-    if not _sweep_once(graph, values, kind):
-        values = _start_values(graph, known, kind)
-        _sweep_until_stable(graph, values, kind)
+    inferred = _sweep_once(graph, known, kind)
+    if inferred is not None:
+        return inferred
+    values = {
+        node: [_start(node, known, kind)] if node.op is None else [None] * node.signature.outputs
+        for node in graph.nodes
+    }
+    _sweep_until_stable(graph, values, kind)
     complete = all(map(kind.known, chain.from_iterable(values.values())))
-    return Inferred(graph, values, complete)
+    return Inferred(graph, {**values}, complete)
 
 
-def _start_values(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> dict[Node, list]:
-    """Return what is known of variables, and nothing of results."""
-    values: dict[Node, list] = {}
-    attribute = kind.attribute
-    for node in graph.nodes:
-        if node.op is not None:
-            values[node] = [None] * node.signature.outputs
-        elif attribute in node.extra:
-            values[node] = [_start(node, known, kind)]
-        else:
-            values[node] = [known.get(node)]
-    return values
-
-
-def _sweep_once(graph: Graph, values: dict[Node, list], kind: _Kind) -> bool:
-    """Go over the nodes once, forward; return False if that cannot be enough.
+def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferred | None:
+    """Go over the nodes once, forward; return None if that cannot be enough.
 
     It is enough for nearly all networks: each node completes its own variables only.
     """
-    cache, merge, is_known, mode = kind.cache, kind.merge, kind.known, is_np_shape()
+    cache, mode = kind.cache, is_np_shape()
+    values: dict[Node, Sequence] = {}
     open_ones: set[Node] = set()  # variables that a node has read without completing them
+    is_complete = True
     for node in graph.nodes:
         if node.op is None:
+            values[node] = (_start(node, known, kind),)
             continue
         entries = node.inputs
         if node.subgraphs or not entries:
-            return False
+            return None
         ins = tuple([values[e[0]][e[1]] for e in entries])
-        slots = values[node]
-        outs = tuple(slots)
-        cached = cache.get((node.op, node.signature.key, ins, outs, mode))
-        try:
-            new_ins, new_outs = cached or kind.step(node, ins, outs)
-        except (MXNetError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
-            return False  # the full search explains it
-        slots[:] = new_outs
-        for entry, new, old in zip(entries, new_ins, ins, strict=True):
-            maker = entry[0]
-            if new != old and new is not None:
-                if maker.op is not None or maker in open_ones:
-                    return False
-                here = values[maker]
-                if here[0] is not None and here[0] != old:  # read twice by this node
-                    new = merge(new, here[0])
-                here[0] = new
-            if maker.op is None and (new is None or not is_known(new)):
-                open_ones.add(maker)
+        _, _, _, key, outs = node._signature or node.signature
+        completed = cache.get((key, ins, outs, mode))
+        if completed is None:
+            try:
+                completed = kind.step(node, ins, outs)
+            except _RULE_ERRORS:
+                return None  # the full search explains it
+        new_ins, values[node], has_all_ins, has_all_outs = completed
+        is_complete = is_complete and has_all_outs
+        if not has_all_ins and not _complete_variables(
+            entries, new_ins, ins, values, open_ones, kind
+        ):
+            return None
+    is_complete = is_complete and all(kind.known(values[n][0]) for n in graph.variables)
+    return Inferred(graph, values, is_complete)
+
+
+def _complete_variables(
+    entries: Sequence[Entry],
+    new_ins: tuple,
+    ins: tuple,
+    values: dict[Node, Sequence],
+    open_ones: set[Node],
+    kind: _Kind,
+) -> bool:
+    """Store what a node found of its variables; return False if other nodes have to know it."""
+    for entry, new, old in zip(entries, new_ins, ins, strict=True):
+        maker = entry[0]
+        if new != old and new is not None:
+            if maker.op is not None or maker in open_ones:
+                return False
+            (here,) = values[maker]
+            if here is not None and here != old:  # read twice by this node
+                new = kind.merge(new, here)
+            values[maker] = (new,)
+        if maker.op is None and (new is None or not kind.known(new)):
+            open_ones.add(maker)
     return True
 
 
@@ -282,7 +306,7 @@ def _complete(node: Node, values: dict[Node, list], kind: _Kind) -> list[Node]:
         if node.subgraphs:
             new_ins, new_outs = _solve_subgraphs(node, ins, outs, kind)
         else:
-            new_ins, new_outs = kind.step(node, ins, outs)
+            new_ins, new_outs, *_ = kind.step(node, ins, outs)
         if new_outs != outs:
             entries = [(node, i) for i in range(len(outs))]
             changed += _merge(values, entries, new_outs, outs, kind)
@@ -290,7 +314,7 @@ def _complete(node: Node, values: dict[Node, list], kind: _Kind) -> list[Node]:
             changed += _merge(values, node.inputs, new_ins, ins, kind)
     except MXNetError as error:
         raise _explain(node, ins, outs, kind, error) from None
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except _RULE_ERRORS as error:
         raise _explain(node, ins, outs, kind, error) from error
     return changed
 
@@ -317,7 +341,10 @@ def _merge(
 
 
 def _start(node: Node, known: Mapping[Node, Any], kind: _Kind) -> Any:
+    """Return what is known of a variable."""
     value = known.get(node)
+    if kind.attribute not in node.extra:
+        return value
     if value is not None and kind.known(value):
         return value
     declared = kind.of_variable(node)
@@ -371,36 +398,43 @@ def _solve_subgraphs(node: Node, ins: tuple, outs: tuple, kind: _Kind) -> tuple[
 
 
 def _apply_rule(
-    cache: dict, node: Node, ins: tuple, outs: tuple, rule: Callable
-) -> tuple[tuple, tuple]:
+    cache: dict[tuple, Completed],
+    is_known: Callable[[Any], bool],
+    node: Node,
+    ins: tuple,
+    outs: tuple,
+    rule: Callable,
+) -> Completed:
     signature = node.signature
-    key = (node.op, signature.key, ins, outs, is_np_shape())  # rules ask for the mode
-    cached = cache.get(key)
-    if cached is None:
-        new_ins, new_outs = rule(list(ins), list(outs), signature.attrs)
-        cached = tuple(new_ins), tuple(new_outs)
+    key = (signature.key, ins, outs, is_np_shape())  # rules ask for the mode
+    completed = cache.get(key)
+    if completed is None:
+        new_ins, new_outs = map(tuple, rule(list(ins), list(outs), signature.attrs))
+        has_all_ins = new_ins == ins and all(map(is_known, ins))
+        completed = Completed(new_ins, new_outs, has_all_ins, all(map(is_known, new_outs)))
         if not node.operator.free_attributes:  # rules of custom operators may change
-            store(cache, key, cached, MAX_CACHED)
-    return cached
+            store(cache, key, completed, MAX_CACHED)
+    return completed
 
 
-def _shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _apply_rule(_shape_cache, node, ins, outs, node.operator.infer_shapes)
+def _shape_step(node: Node, ins: tuple, outs: tuple) -> Completed:
+    rule = node.operator.infer_shapes
+    return _apply_rule(_shape_cache, _is_known_shape, node, ins, outs, rule)
 
 
-def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
+def _legacy_shape_step(node: Node, ins: tuple, outs: tuple) -> Completed:
     """Take sizes of 0 that an operator reads from its attributes as unknown."""
     if not node.inputs:
         # Its users complete what it left open: zeros((0, 2)) + x.
         declared = node.operator.infer_shapes([], [None] * len(outs), node.signature.attrs)[1]
-        return (), tuple(
-            merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)
-        )
-    return _apply_rule(_shape_cache, node, ins, outs, node.operator.infer_shapes)
+        merged = [merge_shapes(unknown_for_zero(s), o) for s, o in zip(declared, outs, strict=True)]
+        return Completed((), tuple(merged), True, all(map(_is_known_shape, merged)))
+    return _shape_step(node, ins, outs)
 
 
-def _type_step(node: Node, ins: tuple, outs: tuple) -> tuple[tuple, tuple]:
-    return _apply_rule(_type_cache, node, ins, outs, node.operator.infer_types)
+def _type_step(node: Node, ins: tuple, outs: tuple) -> Completed:
+    rule = node.operator.infer_types
+    return _apply_rule(_type_cache, _is_known_type, node, ins, outs, rule)
 
 
 def unknown_for_zero(shape: Shape | None) -> Shape | None:
@@ -482,6 +516,10 @@ def _is_known_shape(shape: Shape | None) -> bool:
     return shape is not None and UNKNOWN not in shape
 
 
+def _is_known_type(dtype: Any) -> bool:
+    return dtype is not None
+
+
 _SHAPES = _Kind(
     "__shape__",
     _shape_cache,
@@ -502,7 +540,7 @@ _TYPES = _Kind(
     variable_type,
     _type_step,
     _merge_types,
-    lambda t: t is not None,
+    _is_known_type,
     lambda t: "unknown" if t is None else to_string(t),
     DTypeError,
     TYPE_AXIS,
