@@ -144,7 +144,8 @@ class Block:
 
     def __setattr__(self, name: str, value: Any) -> None:
         existing = self.__dict__.get(name)
-        if isinstance(existing, Parameter | Block) and not isinstance(value, type(existing)):
+        is_part = existing is not None and isinstance(existing, (Parameter, Block))
+        if is_part and not isinstance(value, type(existing)):
             raise TypeError(
                 f"Changing attribute type for {name} from {type(existing)} to {type(value)} is not "
                 "allowed."

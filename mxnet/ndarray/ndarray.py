@@ -71,6 +71,7 @@ __all__ = ["NDArray", "integer_types", "mx_real_t", "numeric_types"]
 
 py_slice = slice
 _FULL = slice(None)
+_BFLOAT16 = torch.bfloat16
 _DTYPE_NP_TO_MX = {None: -1, **{row.numpy: row.code for row in dtypes.TABLE}}
 _DTYPE_MX_TO_NP = {-1: None, **{row.code: row.numpy for row in dtypes.TABLE}}
 _GRAD_REQ_MAP = {"null": 0, "write": 1, "add": 3}
@@ -601,11 +602,14 @@ class NDArray(NDArrayMethods):
         >>> mx.nd.ones((2,)).asnumpy()
         array([1., 1.], dtype=float32)
         """
-        tensor = plain(self)
-        if tensor.dtype is torch.bfloat16:
+        tensor = self._data
+        if tensor is None:
+            tensor = plain(self)
+        if self._dtype is _BFLOAT16:
             bits = tensor.contiguous().view(torch.int16).cpu().numpy()
             return bits.copy().view(dtypes.bfloat16)
-        return convertible(tensor.cpu().numpy().copy() if tensor.is_cpu else tensor.cpu().numpy())
+        array = tensor.numpy().copy() if tensor.is_cpu else tensor.cpu().numpy()
+        return convertible(array) if array.size == 1 else array
 
     def numpy(self) -> np.ndarray:
         """Return a NumPy copy: `asnumpy` under the name that other frameworks have."""

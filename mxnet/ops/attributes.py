@@ -325,6 +325,8 @@ class Attribute(NamedTuple):
 
 
 _PRINTED = frozenset({int, bool, type(None)})  # most values: as Python prints them
+# For isinstance, which takes several times as long with a union that is made anew.
+_DTYPES, _NUMBERS = (torch.dtype, np.dtype), (np.generic, float, int)
 
 
 def to_string(value: Any) -> str:
@@ -335,12 +337,10 @@ def to_string(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
-    if type(value) in _PRINTED:
+    if type(value) in _PRINTED or (type(value) is tuple and _PRINTED.issuperset(map(type, value))):
         return str(value)
     value = _plain(value)
-    if isinstance(value, torch.dtype | np.dtype) or (
-        isinstance(value, type) and issubclass(value, np.generic | float | int)
-    ):
+    if isinstance(value, _DTYPES) or (isinstance(value, type) and issubclass(value, _NUMBERS)):
         return dtypes.to_name(value)
     if isinstance(value, np.ndarray):
         value = tuple(value.tolist())

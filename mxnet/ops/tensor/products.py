@@ -135,6 +135,12 @@ def batch_dot(
     return torch.matmul(left, right)
 
 
+@batch_dot.variant("call")
+def _multiply_batches(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
+    """Return torch's product of batches of matrices, which raises on other arrays."""
+    return None if attrs.get("transpose_a") or attrs.get("transpose_b") else _bmm
+
+
 @batch_dot.infer_outputs
 def batch_dot_shape(
     lhs: Shape | None, rhs: Shape | None, *, transpose_a: bool, transpose_b: bool, **_: object

@@ -226,6 +226,21 @@ def located(name: str, find: Callable, data: Tensor, axis: int | None, keepdims:
     return out if out.ndim else out.reshape(1)
 
 
+def _locate_directly(
+    find: Callable, attrs: dict[str, Any], dtype: torch.dtype
+) -> Callable[[Tensor], Tensor] | None:
+    """Return the search along one axis; torch raises if there is no such axis."""
+    axis, keepdims = attrs.get("axis"), attrs.get("keepdims", False)
+    if axis is None or not dtype.is_floating_point:
+        return None
+
+    def search(data: Tensor) -> Tensor:
+        out = find(data, axis, keepdims).to(dtype)
+        return out if out.ndim else out.reshape(1)
+
+    return search
+
+
 @op("argmax", shape=reduced, method=True)
 def argmax(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the first maximum along an axis, in the array's dtype.
@@ -241,6 +256,11 @@ def argmax(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> 
     return located("argmax", torch.argmax, data, axis, keepdims)
 
 
+@argmax.variant("call")
+def _argmax_of_floats(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
+    return _locate_directly(torch.argmax, attrs, dtype)
+
+
 @op("argmin", shape=reduced, method=True)
 def argmin(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the first minimum along an axis, in the array's dtype.
@@ -254,6 +274,11 @@ def argmin(data: Tensor, *, axis: int | None = None, keepdims: bool = False) -> 
     array([0., 1.], dtype=float32)
     """
     return located("argmin", torch.argmin, data, axis, keepdims)
+
+
+@argmin.variant("call")
+def _argmin_of_floats(attrs: dict[str, Any], dtype: torch.dtype) -> Callable | None:
+    return _locate_directly(torch.argmin, attrs, dtype)
 
 
 @op("argmax_channel", method=True)
