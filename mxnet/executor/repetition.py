@@ -46,7 +46,7 @@ class Repetition:
                 and program.device.type == "cpu"
                 and is_repeatable(program.graph)
             )
-        return self._is_possible and not (interpreters.graphs or torch.is_anomaly_enabled())
+        return self._is_possible and not _is_watched()
 
     def forward(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the heads of a repeated step; None if there is none for these inputs."""
@@ -122,3 +122,14 @@ class Repetition:
             return self._step.backward(saved, starts.values())
         finally:
             torch._C._set_grad_enabled(grad_mode)
+
+
+def _is_watched() -> bool:
+    """Return whether something looks at kernels or changes them: ours, or a mode of torch."""
+    return bool(
+        interpreters.graphs
+        or torch.is_anomaly_enabled()
+        or torch.is_autocast_enabled("cpu")
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._len_torch_function_stack()
+    )

@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 import mxnet as mx
 from mxnet import nd
@@ -139,8 +140,13 @@ def test_head_gradients_of_any_order_in_memory():
 
 def test_monitors_and_interpreters_see_every_node():
     executor = _captured(_bind(_network(), data=(4, 6)))
-    with mx.autograd.detect_anomaly():
-        assert not _is_repeated(executor)
+    for scope in (
+        mx.autograd.detect_anomaly(),
+        torch.autocast("cpu"),
+        FlopCounterMode(display=False),
+    ):
+        with scope:
+            assert not _is_repeated(executor)
     seen = []
     executor.set_monitor_callback(lambda name, array: seen.append(name))
     assert not _is_repeated(executor)
