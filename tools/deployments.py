@@ -303,6 +303,16 @@ def write_table(first: str, columns: Sequence[str], cells: Cells) -> str:
     return "\n".join(lines) + "\n"
 
 
+def write_cells(new: Cells) -> None:
+    """Write cells into the page, whose others stay."""
+    page = PAGE.read_text(encoding="utf-8")
+    head, _, rest = page.partition(BEGIN)
+    cells = read_tables(page) | new
+    tables = write_table("largest relative error, time", list(TARGETS), cells)
+    tables += "\n" + write_table("size", list(SIZES.values()), cells)
+    PAGE.write_text(f"{head}{BEGIN}{tables}{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
 def main() -> None:
     """Measure what is chosen and write the page after each cell."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -312,8 +322,8 @@ def main() -> None:
     parser.add_argument("--web", default="/opt/onnxruntime-web", help="the package of npm")
     parser.add_argument("--missing", action="store_true", help="only cells that are empty")
     args = parser.parse_args()
-    cells = read_tables(PAGE.read_text(encoding="utf-8"))
     for model in args.models:
+        cells = read_tables(PAGE.read_text(encoding="utf-8"))
         chosen = [t for t in args.targets if not (args.missing and cells.get((model, t)))]
         subject = MODELS[model]() if chosen else None
         for name in chosen:
@@ -321,18 +331,15 @@ def main() -> None:
             try:
                 result = measure(subject, TARGETS[name], args)
             except Exception as error:
-                cells[model, name] = "–"
                 reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
                 print(f"{model} at {name}: {reason}", file=sys.stderr, flush=True)
+                write_cells({(model, name): "–"})
             else:
                 print(f"{model} at {name}: {result}", file=sys.stderr, flush=True)
-                cells[model, name] = str(result)
-                if name in SIZES:
-                    cells[model, SIZES[name]] = f"{result.bytes / 1e6:.2f} MB"
-            head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-            tables = write_table("largest relative error, time", list(TARGETS), cells)
-            tables += "\n" + write_table("size", list(SIZES.values()), cells)
-            PAGE.write_text(f"{head}{BEGIN}{tables}{END}{rest.partition(END)[2]}", encoding="utf-8")
+                size = (
+                    {(model, SIZES[name]): f"{result.bytes / 1e6:.2f} MB"} if name in SIZES else {}
+                )
+                write_cells({(model, name): str(result), **size})
 
 
 if __name__ == "__main__":

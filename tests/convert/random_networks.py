@@ -42,6 +42,7 @@ class Draft:
     layers: list[str] = field(default_factory=list)
     weights: dict[str, tuple[int, ...]] = field(default_factory=dict)
     inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
 
     def choose(self, *options: Any) -> Any:
         """Return one of some options."""
@@ -62,10 +63,11 @@ class Draft:
         """Return a parameter; one of the same shape may be shared."""
         same = [n for n, s in self.weights.items() if s == shape and n.startswith(name)]
         if same and self.rng.rand() < 0.5:
-            return S.var(same[0])
+            return self.variables[same[0]]
         full = f"{name}{len(self.weights)}"
         self.weights[full] = shape
-        return S.var(full)
+        self.variables[full] = S.var(full)
+        return self.variables[full]
 
     def add(self, name: str, output: Any) -> None:
         """Add the outputs of a layer if they have sizes that are not too large."""
@@ -170,7 +172,7 @@ def normalization(d: Draft) -> None:
     x, shape = d.value(4 if kind in ("lrn",) else None)
     if len(shape) < 2:
         raise Unfit
-    if kind == "batch":
+    if kind == "batch" and d.dtype != "float16":  # whose statistics are float32
         axis = d.choose(1, 1, -1)
         options = {"axis": axis, "fix_gamma": d.choose(True, False), "eps": d.choose(1e-5, 1e-3)}
         names = [d.weight(n, (shape[axis],)) for n in ("gamma", "beta")]
@@ -297,7 +299,8 @@ def reduction(d: Draft) -> None:
         options["ord"] = d.choose(1, 2)
     elif not name.startswith("arg"):
         options["exclude"] = d.choose(False, False, True)
-    d.add(f"{name}{options}", getattr(S, name)(x, **options))
+    output = getattr(S, name)(x, **options)
+    d.add(f"{name}{options}", S.cast(output, dtype=d.dtype) if name[:3] == "arg" else output)
 
 
 @layer
@@ -413,16 +416,21 @@ def ordering(d: Draft) -> None:
     axis = int(d.rng.randint(len(shape)))
     if kind in ("sort", "argsort"):
         y = S.broadcast_add(x, d.weight("noise", shape))
-        d.add(kind, getattr(S, kind)(y, axis=axis, is_ascend=d.choose(True, False)))
+        options = {} if kind == "sort" else {"dtype": d.dtype}
+        d.add(kind, getattr(S, kind)(y, axis=axis, is_ascend=d.choose(True, False), **options))
     elif kind == "topk":
         y = S.broadcast_add(x, d.weight("noise", shape))
         kind = d.choose("indices", "value", "both", "mask")
         k = int(d.rng.randint(1, shape[axis] + 1))
-        d.add(f"topk {kind}", S.topk(y, axis=axis, k=k, ret_typ=kind, is_ascend=k % 2 == 0))
+        d.add(
+            f"topk {kind}",
+            S.topk(y, axis=axis, k=k, ret_typ=kind, is_ascend=k % 2 == 0, dtype=d.dtype),
+        )
     elif kind == "cumsum":
         d.add(kind, S.cumsum(x, axis=axis))
     elif kind == "one_hot" and len(shape) < 5:
-        d.add(kind, S.one_hot(S.argmax(x, axis=axis, keepdims=True), depth=4, on_value=2.0))
+        index = S.argmax(x, axis=axis, keepdims=True)
+        d.add(kind, S.one_hot(index, depth=4, on_value=2.0, dtype=d.dtype))
     elif kind == "take":
         index = S.slice_axis(S.reshape(S.argmax(x, axis=axis, keepdims=True), shape=(-1,)),
                              axis=0, begin=0, end=1)  # fmt: skip
@@ -479,7 +487,7 @@ def sequences(d: Draft) -> None:
         d.add(kind, S.SequenceLast(x, S.floor(length), use_sequence_length=True))
     elif kind == "reverse":
         d.add(kind, S.SequenceReverse(x, S.floor(length), use_sequence_length=True))
-    else:
+    elif d.dtype != "float16":
         mode = d.choose("lstm", "gru", "rnn_tanh", "rnn_relu")
         both, layers = d.choose(True, False), d.choose(1, 2)
         state = (layers * (1 + both), shape[1], 3)
@@ -487,6 +495,8 @@ def sequences(d: Draft) -> None:
         output = S.RNN(x, S.var(f"rnn{len(d.weights)}"), *states, mode=mode, state_size=3,
                        num_layers=layers, bidirectional=both, state_outputs=True)  # fmt: skip
         d.add(f"rnn {mode}{both}{layers}", output)
+    else:
+        raise Unfit
 
 
 SHAPES = [(2, 3), (1, 4), (2, 3, 4), (3, 2, 4), (1, 4, 5, 6), (2, 3, 7, 5), (2, 4, 6, 6),
