@@ -172,7 +172,7 @@ class Predictions:
 
     async def _run(self, model: LoadedModel, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
         batcher = model.batcher
-        is_alone = self._connections.active <= 1
+        is_alone = self._connections.active <= 1 and model.can_run_on_loop
         # With nobody else to wait for, the way to another thread and back would be the delay.
         if is_alone and batcher.is_idle and batcher.times.estimate(inputs) < QUICK:
             return batcher.run_here(inputs)

@@ -9,6 +9,8 @@ import gc
 import os
 import signal
 import socket
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ import uvicorn
 from mxnet.formats.image_codec import limit_threads
 
 from .guard import Guard
-from .limits import Limits, Refused
+from .limits import BACKLOG, Limits, Refused
 from .logs import Log, redirect_libraries
 from .metrics import Metrics
 from .protocol import DRAIN, Connections
@@ -27,6 +29,7 @@ from .service import Service
 SPARE_FILES = 64  # descriptors beside those of connections
 ERROR_LINES_PER_SECOND = 10
 COLLECTION_THRESHOLDS = (10_000, 20, 20)
+SWITCH_SECONDS = 0.001
 
 
 class Server(uvicorn.Server):
@@ -64,7 +67,7 @@ class Server(uvicorn.Server):
                     _loop=loop,
                 ),
                 sock=sock,
-                backlog=self.config.backlog,
+                backlog=BACKLOG,
                 **secure,
             )
             for sock in sockets or []
@@ -140,16 +143,26 @@ def event_loop() -> str:
     return "uvloop"
 
 
-def tune_garbage_collection() -> None:
-    """Keep what was imported so far out of garbage collections, and collect rarely.
+@contextlib.contextmanager
+def short_pauses() -> Iterator[None]:
+    """Let nothing in the interpreter hold up the event loop for long.
 
-    Imports are most of all objects and live as long as the process: going through them stops every
-    request for 0.2 s. Models come later, and are collected when others replace them; requests and
-    connections are freed without the collector.
+    What was imported is most of all objects and lives as long as the process, and a garbage
+    collection that goes through it stops every request for 0.2 s: it is left out. Models come
+    later, and are collected when others replace them; requests and connections are freed without
+    the collector. Threads that decode give way to the event loop after a millisecond.
     """
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def build_server(
@@ -162,9 +175,8 @@ def build_server(
     """Load the models and return a server that is ready to run."""
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
     limit_threads(1)
-    tune_garbage_collection()
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
-    repository = Repository(args.model, limits, metrics, models, args.versions)
+    repository = Repository(args.model, limits, metrics, models, args.device, args.versions)
     repository.load()
     connections = Connections(limits, metrics)
     access_log = (
