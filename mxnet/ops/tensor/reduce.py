@@ -114,6 +114,7 @@ over_axes(
     given=TABLE,
     result="[ 2., 12.]",
     precision="full",
+    repeatable=False,  # torch chooses its gradient by the values
 )
 over_axes(
     "nansum",
@@ -130,6 +131,7 @@ over_axes(
     given="[[1, np.nan], [3, 4]]",
     result="[ 1., 12.]",
     precision="full",
+    repeatable=False,  # torch chooses its gradient by the values
 )
 over_axes(
     "max",

@@ -180,7 +180,7 @@ def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 @may_share
-@op("Reshape", "reshape", shape=_reshaped, method=True)
+@op("Reshape", "reshape", shape=_reshaped, method=True, repeatable=True)
 def reshape(
     data: Tensor,
     *,
@@ -226,7 +226,7 @@ def copy_in_shape(shape: Shape) -> Callable[[Tensor], Tensor] | None:
 
 
 @may_share
-@op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True)
+@op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True, repeatable=True)
 def flatten(data: Tensor) -> Tensor:
     """Merge all axes but the first.
 
@@ -257,7 +257,7 @@ def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
 
 
 @may_share
-@op("transpose", shape=_transposed, method=True)
+@op("transpose", shape=_transposed, method=True, repeatable=True)
 def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
     """Put the axes into another order; without ``axes`` reverse them.
 
@@ -302,6 +302,7 @@ def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     names_single_input=True,
     gradients_by_input=True,
     names_output=True,
+    repeatable=True,
 )
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> Tensor:
     """Exchange two axes.
@@ -331,7 +332,7 @@ def _expanded(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 @may_share
-@op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True)
+@op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True, repeatable=True)
 def expand_dims(data: Tensor, *, axis: int) -> Tensor:
     """Put in a new axis of size 1.
 
