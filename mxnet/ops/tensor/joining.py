@@ -36,10 +36,10 @@ def _concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
         common = unify(common, _open(shape, dim, "Concat"), what)
     if common is None:
         return ins, outs
-    known = [unify(common, s) for s in ins]
-    ins = [*known]
+    shapes = [unify(common, s) for s in ins]
+    ins = [*shapes]
     at = axis_within(dim, len(common), "Concat")
-    sizes = [s[at] for s in known]
+    sizes = [s[at] for s in shapes]
     total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
     out = unify((*common[:at], total, *common[at + 1 :]), outs[0], "Concat: the output")
     if sizes.count(UNKNOWN) == 1 and out[at] != UNKNOWN:

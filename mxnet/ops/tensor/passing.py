@@ -225,10 +225,10 @@ class AmpTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the output from the input, not the other way round."""
-        given = ins[0]
-        if given is None:
+        dtype = ins[0]
+        if dtype is None:
             return ins, outs
-        return ins, [attrs["dtype"] if given.is_floating_point else given]
+        return ins, [attrs["dtype"] if dtype.is_floating_point else dtype]
 
 
 @op("amp_cast", shape=same, precision="own")

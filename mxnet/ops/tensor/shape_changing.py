@@ -244,14 +244,14 @@ def flatten_shape(data: Shape | None) -> Shape | None:
 
 def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     data, out = ins[0], outs[0]
-    known = data if data is not None else out
-    if known is None:
+    shape = data if data is not None else out
+    if shape is None:
         return ins, outs
-    axes = attrs["axes"] or tuple(reversed(range(len(known))))
-    if sorted(a % len(known) for a in axes) != list(range(len(known))):
-        raise ShapeError(f"transpose: axes={axes} is not an order of {len(known)} axes.")
-    axes = [a % len(known) for a in axes]
-    out = known if data is None else unify(tuple(data[a] for a in axes), out, "the output")
+    axes = attrs["axes"] or tuple(reversed(range(len(shape))))
+    if sorted(a % len(shape) for a in axes) != list(range(len(shape))):
+        raise ShapeError(f"transpose: axes={axes} is not an order of {len(shape)} axes.")
+    axes = [a % len(shape) for a in axes]
+    out = shape if data is None else unify(tuple(data[a] for a in axes), out, "the output")
     back = tuple(out[axes.index(i)] for i in range(len(axes)))
     return [unify(back, data, "data")], [out]
 
@@ -283,11 +283,11 @@ def permute_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable[[Ten
 
 
 def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    known = ins[0] if ins[0] is not None else outs[0]
-    if known is None:
+    shape = ins[0] if ins[0] is not None else outs[0]
+    if shape is None:
         return ins, outs
-    axes = list(range(len(known)))
-    first, second = (axis_within(attrs[k], len(known), "SwapAxis") for k in ("dim1", "dim2"))
+    axes = list(range(len(shape)))
+    first, second = (axis_within(attrs[k], len(shape), "SwapAxis") for k in ("dim1", "dim2"))
     axes[first], axes[second] = axes[second], axes[first]
     return _transposed(ins, outs, {"axes": tuple(axes)})
 
