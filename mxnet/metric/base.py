@@ -320,7 +320,7 @@ def check_label_shapes(
     if label != pred:
         raise ShapeError(f"Shape of labels {label} does not match shape of predictions {pred}")
     if wrap:
-        labels, preds = _listed(labels), _listed(preds)
+        labels, preds = _as_list(labels), _as_list(preds)
     return labels, preds
 
 
@@ -372,7 +372,7 @@ def quotient(total: Any, count: Any) -> Any:
         return value
 
 
-def _listed(arrays: Arrays) -> Any:
+def _as_list(arrays: Arrays) -> Any:
     return [arrays] if isinstance(arrays, Handle | Tensor | np.ndarray) else arrays
 
 
