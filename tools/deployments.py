@@ -243,13 +243,28 @@ def write(subject: Subject, to: str, folder: Path, args: argparse.Namespace) -> 
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
-def measure(subject: Subject, target: Target, args: argparse.Namespace) -> Result:
-    """Deploy a model, run it there, and return what it shows."""
+def measure(
+    subject: Subject, names: Sequence[str], args: argparse.Namespace
+) -> Iterator[tuple[str, Result | Exception]]:
+    """Write a folder once and run it at all targets that take it; give what each shows."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "deployed"
-        write(subject, target.folder, folder, args)
+        try:
+            write(subject, TARGETS[names[0]].folder, folder, args)
+        except Exception as error:
+            yield from ((name, error) for name in names)
+            return
         size = sum(f.stat().st_size for f in folder.glob("model.*") if f.suffix != ".json")
-        said = target.run(folder, args)
+        for name in names:
+            try:
+                said = TARGETS[name].run(folder, args)
+                yield name, read_answer(subject, said, size)
+            except Exception as error:
+                yield name, error
+
+
+def read_answer(subject: Subject, said: str, size: int) -> Result:
+    """Return what a program said, if that is right."""
     error = re.search(r"largest relative error ([-+.e\d]+)", said)
     spent = re.search(r"([.\d]+) ms", said)
     if not error or not spent:
@@ -325,21 +340,26 @@ def main() -> None:
     for model in args.models:
         cells = read_tables(PAGE.read_text(encoding="utf-8"))
         chosen = [t for t in args.targets if not (args.missing and cells.get((model, t)))]
-        subject = MODELS[model]() if chosen else None
+        groups: dict[str, list[str]] = {}
         for name in chosen:
+            groups.setdefault(TARGETS[name].folder, []).append(name)
+        subject = MODELS[model]() if chosen else None
+        for names in groups.values():
             assert subject is not None
-            try:
-                result = measure(subject, TARGETS[name], args)
-            except Exception as error:
-                reason = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-                print(f"{model} at {name}: {reason}", file=sys.stderr, flush=True)
-                write_cells({(model, name): "–"})
-            else:
-                print(f"{model} at {name}: {result}", file=sys.stderr, flush=True)
-                size = (
-                    {(model, SIZES[name]): f"{result.bytes / 1e6:.2f} MB"} if name in SIZES else {}
-                )
-                write_cells({(model, name): str(result), **size})
+            for name, result in measure(subject, names, args):
+                record(model, name, result)
+
+
+def record(model: str, name: str, result: Result | Exception) -> None:
+    """Write one result into the page, or say why there is none."""
+    if isinstance(result, Exception):
+        reason = (str(result).strip() or type(result).__name__).splitlines()[0][:300]
+        print(f"{model} at {name}: {reason}", file=sys.stderr, flush=True)
+        write_cells({(model, name): "–"})
+        return
+    print(f"{model} at {name}: {result}", file=sys.stderr, flush=True)
+    size = {(model, SIZES[name]): f"{result.bytes / 1e6:.2f} MB"} if name in SIZES else {}
+    write_cells({(model, name): str(result), **size})
 
 
 if __name__ == "__main__":

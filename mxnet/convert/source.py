@@ -259,7 +259,7 @@ def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference:
         return Difference(np.inf, np.inf)
     absolute = float(np.abs(a - b)[~same].max())
     largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-    return Difference(absolute, absolute / max(float(largest), 1e-12))
+    return Difference(absolute, absolute / max(float(largest), 1e-30))
 
 
 class Change(NamedTuple):

@@ -499,6 +499,7 @@ def sequences(d: Draft) -> None:
         raise Unfit
 
 
+INTEGER_LAYERS = [pair, number, reduction, shape_change, cutting, joining, ordering, products]
 SHAPES = [(2, 3), (1, 4), (2, 3, 4), (3, 2, 4), (1, 4, 5, 6), (2, 3, 7, 5), (2, 4, 6, 6),
           (1, 2, 4, 5, 3), (2, 1, 5), (1, 6, 1, 4), (5,)]  # fmt: skip
 
@@ -511,10 +512,11 @@ def draw(seed: int, dtype: str = "float32", count: int = 6) -> Network:
         name, shape = f"data{i}", d.choose(*SHAPES)
         d.inputs[name] = shape
         d.values.append((S.var(name), shape))
+    fitting = INTEGER_LAYERS if dtype == "int32" else LAYERS
     while len(d.layers) < count:
         before = len(d.values), dict(d.weights)
         try:
-            LAYERS[rng.randint(len(LAYERS))](d)
+            fitting[rng.randint(len(fitting))](d)
         except Unfit:
             d.values, d.weights = d.values[: before[0]], before[1]
     late = [v for v, _ in d.values[-4:]]
@@ -533,6 +535,8 @@ def draw(seed: int, dtype: str = "float32", count: int = 6) -> Network:
 def _numbers(rng: np.random.RandomState, name: str, shape: tuple, dtype: str) -> np.ndarray:
     if name.startswith("noise"):  # all different
         return rng.permutation(int(np.prod(shape))).reshape(shape).astype(dtype)
+    if dtype == "int32":
+        return rng.randint(-4, 5, shape).astype(dtype)
     if name.endswith("moving_var"):
         return rng.uniform(0.5, 2, shape).astype(dtype)
     return rng.standard_normal(shape).astype(dtype)

@@ -357,7 +357,7 @@ class _HalfPrecisionCumsum(torch.autograd.Function):
 
 
 def _running_sum(a: Tensor, axis: int, dtype: torch.dtype) -> Tensor:
-    if dtype is torch.float16 and a.device.type == "cpu" and a.numel():
+    if dtype is torch.float16 and a.device.type == "cpu" and a.numel() and not is_traced():
         return _HalfPrecisionCumsum.apply(a.to(dtype), axis)
     return torch.cumsum(a, axis, dtype=dtype)
 
