@@ -191,7 +191,7 @@ def test_a_model_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_sigterm_under_load_loses_no_answer():
-    with serving(DENSE, "--shape=5") as server:
+    with serving(DENSE, "--shape=5", "--timeout=10") as server:
         answers, failures = _load(server)
         text = server.wait()
         assert server.log() == ""
@@ -201,6 +201,49 @@ def test_sigterm_under_load_loses_no_answer():
     assert set(answers) <= {200, 503}
     with pytest.raises(ConnectionRefusedError):
         server.connect()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [2, 1000])  # shorter than what is read ahead, and longer
+def test_sigterm_waits_for_requests_that_are_being_received(rows):
+    body = npy(np.ones((rows, 5), np.float32))
+    head = f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NPY}\r\n"
+    head += f"Accept: {NPY}\r\nContent-Length: {len(body)}\r\n\r\n"
+    with serving(DENSE, "--shape=5", "--timeout=60") as server:
+        sockets = [server.connect() for _ in range(5)]
+        for sock in sockets:
+            sock.sendall(head.encode() + body[:-20])
+        wait_for(lambda: _connections(server) >= len(sockets), "the connections")
+        os.kill(server.process.pid, signal.SIGTERM)
+        wait_for(lambda: not _takes_connections(server), "the end of listening")
+        time.sleep(0.5)  # connections are asked to end after that
+        for sock in sockets:
+            sock.sendall(body[-20:])
+        answers = [_read_all(sock) for sock in sockets]
+        assert "answered" in server.wait()
+    assert [answer[:15] for answer in answers] == [b"HTTP/1.1 200 OK"] * 5
+    assert [answer.count(b"connection: close") for answer in answers] == [1] * 5
+
+
+def _connections(server) -> int:
+    text = server.get("/metrics").content.decode()
+    return int(text.partition("\nmx_connections ")[2].split()[0])
+
+
+def _takes_connections(server) -> bool:
+    try:
+        server.connect().close()
+    except OSError:
+        return False
+    return True
+
+
+def _read_all(sock: socket.socket) -> bytes:
+    received = b""
+    with sock:
+        while chunk := sock.recv(65536):
+            received += chunk
+    return received
 
 
 def _load(server) -> tuple[list[int], list[str]]:
