@@ -19,7 +19,14 @@ from .. import accelerator, env
 from ..error import MXNetError
 from ..ops.nn import over_workers
 from .channel import closing_listeners
-from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_line, end_process, silence_limit
+from .heartbeat import (
+    OWN_WORK,
+    HeartbeatMonitor,
+    WorkerFailed,
+    describe_line,
+    end_process,
+    silence_limit,
+)
 from .rendezvous import Job, Members, join, read_job
 from .store import JobStore
 
@@ -267,15 +274,14 @@ class Group:
         beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
-        if all(b["doing"] == what for b in beats.values()):
-            monitor.report_failure(
-                None,
-                "",
-                0,
-                f"cannot finish {what}: all ranks have been in it for {self.timeout:g} s "
-                f"(MXNET_KVSTORE_TIMEOUT), so the network between some of {self._members()} is cut "
-                "or very slow",
+        if not beat["doing"].startswith(OWN_WORK) and beat["for"] > self.timeout / 2:
+            why = (
+                f"cannot finish {what} within {self.timeout:g} s (MXNET_KVSTORE_TIMEOUT), although "
+                f"nobody is late: rank {late} has been in {beat['doing']} for {beat['for']:g} s. "
+                f"The network between some of {self._members()} is cut or very slow, or their "
+                "programs differ"
             )
+            monitor.report_failure(None, "", 0, why)
             return
         monitor.report_failure(
             late,
@@ -287,7 +293,10 @@ class Group:
         )
 
     def _members(self) -> str:
-        return ", ".join(f"rank {r} on {host}" for r, host in enumerate(self.hosts))
+        if self.size > 8:
+            return f"the {self.size} workers"
+        pairs = zip(self.ranks, self.hosts, strict=True)
+        return ", ".join(f"rank {rank} on {host}" for rank, host in pairs)
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
         """Return the error for a broken connection, after finding out whose it was."""

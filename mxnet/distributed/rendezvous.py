@@ -1,8 +1,8 @@
 """How processes meet: which job the launcher's variables describe, and who has arrived.
 
 Understood are MXNet's own variables (``DMLC_*``), torchrun's (``RANK``, ``WORLD_SIZE``,
-``MASTER_ADDR``), and for the rank those of MPI and Slurm. Processes meet at the job's key-value
-service, which admits those that know the job's secret.
+``MASTER_ADDR``), and for the rank those of MPI, Slurm and Kubernetes. Processes meet at the job's
+key-value service, which admits those that know the job's secret.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ from .channel import SECRET, ChannelError, escape, is_loopback, read_secret
 from .heartbeat import WorkerFailed, parse_record
 from .store import JobStore, StoreServer
 
-RANKS = ("RANK", "DMLC_WORKER_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+RANKS = (
+    "RANK",
+    "DMLC_WORKER_ID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+    "JOB_COMPLETION_INDEX",  # of an indexed job of Kubernetes
+)
 SIZES = ("WORLD_SIZE", "DMLC_NUM_WORKER", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
@@ -208,20 +215,19 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def choose_interface(job: Job) -> None:
+def choose_interface(job: Job, own_host: str) -> None:
     """Set the network interface of torch's libraries.
 
-    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that by which the rendezvous is
-    reached: Gloo itself would look up the name of the host, which often leads to loopback.
+    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that of `own_host`, the address by
+    which the rendezvous is reached: Gloo itself would look up the name of the host, which often
+    leads to loopback.
     """
     name, libraries = os.environ.get("DMLC_INTERFACE"), ["GLOO", "NCCL"]
     if not name and job.is_local:
         names = [n for _, n in socket.if_nameindex()] if hasattr(socket, "if_nameindex") else []
         name = next((n for n in ("lo", "lo0") if n in names), None)
     elif not name:
-        libraries = ["GLOO"]
-        with contextlib.suppress(OSError):  # of a name that is not to be found
-            name = _interface_of(find_own_address(job.host))
+        libraries, name = ["GLOO"], _interface_of(own_host)
     if name:
         for library in libraries:
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
@@ -245,11 +251,11 @@ def _interface_of(address: str) -> str | None:
 
 def join(job: Job) -> Members:
     """Arrive as a worker, wait for all others, and return who they are."""
-    choose_interface(job)
     seconds = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     serves = not job.has_scheduler and job.rank == 0
     server = serve_store(job) if serves else None
     store = open_store(job, seconds)
+    choose_interface(job, store.own_host)
     rank = store.add("arrivals", 1) - 1 if job.rank is None else job.rank
     if rank >= job.size:
         raise MXNetError(

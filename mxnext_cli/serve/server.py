@@ -153,6 +153,7 @@ def short_pauses() -> Iterator[None]:
     the collector. Threads that decode give way to the event loop after a millisecond.
     """
     thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    has_frozen = bool(gc.get_freeze_count())
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
@@ -162,7 +163,8 @@ def short_pauses() -> Iterator[None]:
     finally:
         sys.setswitchinterval(interval)
         gc.set_threshold(*thresholds)
-        gc.unfreeze()
+        if not has_frozen:
+            gc.unfreeze()
 
 
 def build_server(

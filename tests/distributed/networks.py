@@ -102,8 +102,13 @@ class Network:
 
 
 def on_machine(name: str, function: Callable[..., None], *arguments: Any) -> None:
-    """Run a function on the machine of this process's rank."""
-    rank = os.environ["RANK"]
+    """Run a function on the machine of this process's rank.
+
+    MACHINE_VARIABLES names the variables that tell a worker its rank and how many there are.
+    """
+    rank = os.environ.pop("RANK")
+    names = os.environ.get("MACHINE_VARIABLES", "RANK WORLD_SIZE").split()
+    os.environ.update(zip(names, (rank, os.environ.pop("WORLD_SIZE")), strict=True))
     library = ctypes.CDLL(None, use_errno=True)
     with Path(f"/run/netns/{name}-{rank}").open() as namespace:
         if library.setns(namespace.fileno(), CLONE_NEWNET) or library.unshare(CLONE_NEWUTS):

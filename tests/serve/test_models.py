@@ -191,7 +191,7 @@ def test_a_model_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_sigterm_under_load_loses_no_answer():
-    with serving(DENSE, "--shape=5", "--timeout=5") as server:
+    with serving(DENSE, "--shape=5") as server:
         answers, failures = _load(server)
         text = server.wait()
         assert server.log() == ""
