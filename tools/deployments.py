@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs/deploy.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end -->"
 LIMIT = 900  # seconds
 TOLERANCE = 1e-5
-SIZES = {"onnx": ".onnx", "pt2": ".pt2", "libtorch": "libtorch", "executorch": ".pte"}
+SIZES = {"onnx": ".onnx", "pt2": ".pt2", "libtorch": "compiled .pt2", "executorch": ".pte"}
 DRIVER = "http://127.0.0.1:9517"
 
 
@@ -51,7 +52,8 @@ class Result(NamedTuple):
     def __str__(self) -> str:
         """Return the cell of the table."""
         shown = f"{self.error:.0e}" if self.error else "0"
-        return f"{shown}, {self.milliseconds:.3g} ms"
+        spent = f"{self.milliseconds:.2g}" if self.milliseconds < 10 else f"{self.milliseconds:.0f}"
+        return f"{shown}, {spent} ms"
 
 
 # -- programs that run a folder -----------------------------------------------------------------
@@ -180,8 +182,11 @@ def browser() -> Iterator[Callable[[str, dict[str, Any]], Any]]:
         request = urllib.request.Request(
             f"{DRIVER}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
-        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise RuntimeError(json.load(error)["value"]["message"]) from error
 
     driver = subprocess.Popen(["chromedriver", f"--port={DRIVER.rpartition(':')[2]}", "--silent"])
     try:

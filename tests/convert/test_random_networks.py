@@ -81,3 +81,10 @@ def test_largest_of_windows_in_half_precision_come_back() -> None:
     data = -np.arange(1, 31, dtype=np.float16).reshape(1, 1, 5, 6)
     net = Network(symbol, {}, {"data": data}, [])
     check_onnx(net, net.run())
+
+
+def test_running_sums_in_half_precision_are_recorded() -> None:
+    """Here they round at every step, in a torch program at the end; small integers are exact."""
+    data = np.arange(12, dtype=np.float16).reshape(3, 4)
+    net = Network(mx.sym.cumsum(mx.sym.var("data"), axis=1), {}, {"data": data}, [])
+    check_torch(net, net.run())
