@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import copy
 import datetime
-import os
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +19,7 @@ from .. import accelerator, env
 from ..error import MXNetError
 from ..ops.nn import over_workers
 from .channel import closing_listeners
-from .heartbeat import (
-    HeartbeatMonitor,
-    WorkerFailed,
-    describe_failure,
-    describe_line,
-    silence_limit,
-)
+from .heartbeat import HeartbeatMonitor, WorkerFailed, describe_line, end_process, silence_limit
 from .rendezvous import Job, Members, join, read_job
 from .store import JobStore
 
@@ -106,10 +99,11 @@ class Group:
             self.size,
             silence_limit(),
             serves=members.server is not None,
+            rendezvous=job.describe_rendezvous(members.hosts[0]),
         )
+        self.monitor.start()  # a worker may be lost while the others connect to it
         with closing_listeners():
             self._start_processes(members.store)
-        self.monitor.start()
         atexit.register(self._abandon)
 
     def _start_processes(self, store: JobStore) -> None:
@@ -263,15 +257,26 @@ class Group:
         if monitor.failure is None and waited < self.timeout:
             return None
         if monitor.failure is None:
-            self._report_late_rank(monitor, what)
+            with contextlib.suppress(RuntimeError):  # the rendezvous is lost as well
+                self._report_late_rank(monitor, what)
         monitor.has_unfinished = monitor.has_failed = True
-        return WorkerFailed(describe_failure(monitor.failure or {}, monitor.rank, what, waited))
+        return WorkerFailed(monitor.describe(what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
         """Report the rank that has taken part in the fewest collectives."""
         beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
+        if all(b["doing"] == what for b in beats.values()):
+            monitor.report_failure(
+                None,
+                "",
+                0,
+                f"cannot finish {what}: all ranks have been in it for {self.timeout:g} s "
+                f"(MXNET_KVSTORE_TIMEOUT), so the network between some of {self._members()} is cut "
+                "or very slow",
+            )
+            return
         monitor.report_failure(
             late,
             beat["host"],
@@ -280,6 +285,9 @@ class Group:
             f"{beat['doing']}{describe_line(beat)} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT "
             "sets the limit",
         )
+
+    def _members(self) -> str:
+        return ", ".join(f"rank {r} on {host}" for r, host in enumerate(self.hosts))
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
         """Return the error for a broken connection, after finding out whose it was."""
@@ -290,15 +298,13 @@ class Group:
         waited = time.monotonic() - start
         if failure is None:
             failure = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
-        return WorkerFailed(describe_failure(failure, monitor.rank, what, waited))
+        return WorkerFailed(monitor.describe(what, waited, failure))
 
     def _abandon(self) -> None:
         """End at once if a collective was given up: torch would wait for it at the very end."""
         if self.monitor.has_unfinished:
             self.monitor.stop()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+            end_process()
 
     def close(self) -> None:
         """Leave the job."""

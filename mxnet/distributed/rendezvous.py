@@ -7,10 +7,12 @@ service, which admits those that know the job's secret.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import socket
+import struct
 import sys
 import time
 import warnings
@@ -33,6 +35,7 @@ LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANK
 ROLES = ("worker", "server", "scheduler")
 QUIET_SECONDS = 10.0  # of waiting, after which a process says what for
 REMINDER_SECONDS = 30.0
+SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Job:
     has_scheduler: bool  # whether the rendezvous is served by a process that is not a worker
     attempt: int  # how often the launcher has restarted the job
     has_agent: bool = False  # whether torchrun's agent is at that address
+
+    def describe_rendezvous(self, first_host: str) -> str:
+        """Return who serves the rendezvous, and where; `first_host` is that of rank 0."""
+        who = "the launcher or scheduler" if self.has_scheduler else f"rank 0 on {first_host}"
+        return f"{who} at {self.host}:{self.port}"
 
     @property
     def is_local(self) -> bool:
@@ -180,7 +188,9 @@ def open_store(job: Job, seconds: float) -> JobStore:
             if job.has_agent:
                 text = _agent_store(job, left).get(_announcement(job)).decode()
                 host, port = text.rsplit(" ", 1)[0], int(text.rsplit(" ", 1)[1])
-            return JobStore(host, port, min(left, patience), prefix=prefix)
+            store = JobStore(host, port, min(left, patience), prefix=prefix)
+            store.set_timeout(datetime.timedelta(seconds=seconds))
+            return store
         except (ChannelError, RuntimeError, ValueError) as error:
             why = escape(str(error).partition("\n")[0])
             left = end - time.monotonic()
@@ -199,14 +209,38 @@ def _say(text: str) -> None:
 
 
 def choose_interface(job: Job) -> None:
-    """Set the network interface of torch's libraries: DMLC_INTERFACE, or that of a local job."""
-    name = os.environ.get("DMLC_INTERFACE")
+    """Set the network interface of torch's libraries.
+
+    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that by which the rendezvous is
+    reached: Gloo itself would look up the name of the host, which often leads to loopback.
+    """
+    name, libraries = os.environ.get("DMLC_INTERFACE"), ["GLOO", "NCCL"]
     if not name and job.is_local:
         names = [n for _, n in socket.if_nameindex()] if hasattr(socket, "if_nameindex") else []
         name = next((n for n in ("lo", "lo0") if n in names), None)
+    elif not name:
+        libraries = ["GLOO"]
+        with contextlib.suppress(OSError):  # of a name that is not to be found
+            name = _interface_of(find_own_address(job.host))
     if name:
-        for library in ("GLOO", "NCCL"):
+        for library in libraries:
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
+
+
+def _interface_of(address: str) -> str | None:
+    """Return the name of the interface that has an IPv4 address; None where it is not known."""
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no address
+                request = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
+                if socket.inet_ntoa(answer[20:24]) == address:
+                    return name
+    return None
 
 
 def join(job: Job) -> Members:

@@ -149,6 +149,8 @@ def _answers(server) -> bool:
         (["a=" + DENSE, "a=" + DENSE], 2, "two models"),
         (["a/b=" + DENSE], 2, "letters, digits"),
         (["a=" + DENSE, "b=" + DENSE, "--shape", "5"], 2, "PREFIX-serve.json"),
+        ([DENSE, "--shape", "5", "--device", "gpu(99)"], 1, "gpu(99)"),
+        ([DENSE, "--shape", "5", "--device", "tpu"], 2, "cpu, gpu or gpu:1"),
     ],
 )
 def test_models_that_cannot_be_served(arguments, code, message, capsys):
