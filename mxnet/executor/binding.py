@@ -10,7 +10,7 @@ import torch
 
 from .. import dtypes
 from ..context import Context, torch_device
-from ..error import InvalidValue, MXNetError, did_you_mean, reporting_memory
+from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
 from ..imperative.apply import stored_context
 from ..imperative.gradient import check_req
@@ -207,6 +207,8 @@ class _Array(NamedTuple):
 
     def zeros(self) -> NDArray:
         """Return a new one."""
+        if min(self.shape, default=0) < 0:
+            raise ShapeError(f"bind: an array cannot have the shape {tuple(self.shape)}.")
         if self.stype != "default":
             dtype = dtypes.to_numpy(self.dtype)
             return sparse_zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)

@@ -14,7 +14,7 @@ from typing import Any
 from .. import autograd, ndarray, symbol
 from ..base import users_stacklevel
 from ..context import Context, current_context
-from ..error import MXNetError, ShapeError, did_you_mean
+from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import CachedOp, Compiled
 from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
@@ -340,7 +340,7 @@ class HybridBlock(Block):
         sources: list[tuple[int, Parameter | None]] = []
         for name in used:
             if name not in positions and name not in params:
-                raise ValueError(
+                raise InvalidValue(
                     f"Unknown input to HybridBlock '{self.name}': {name} is neither an input nor "
                     f"a parameter. {did_you_mean(name, params)}".rstrip()
                 )

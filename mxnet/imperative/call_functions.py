@@ -369,11 +369,12 @@ def _merge_named(op: Op, args: Sequence, named: dict, raw: dict) -> list:
 
 
 def _check_count(op: Op, raw: dict, count_given: int) -> None:
+    count = raw.get(op.count)
     if op.count in op.attributes:
         raw.setdefault(op.count, count_given)
-        return
-    count = raw.pop(op.count, None)
-    if count is not None and int(count) != count_given:
+    else:
+        raw.pop(op.count, None)
+    if count is not None and str(count) != str(count_given):
         raise MXNetError(
             f"Operator {op.name}: {op.count}={count}, but {count_given} arrays were given."
         )

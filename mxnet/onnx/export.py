@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -86,6 +86,7 @@ def export_model(
     input_type: Any = None,
     input_shape: Any = None,
     opset_version: int = DEFAULT_OPSET,
+    output_order: Literal["nodes", "group"] = "nodes",
 ) -> str:
     """Export a symbol and its parameters to an ONNX file and return its path.
 
@@ -117,6 +118,10 @@ def export_model(
         Older names of `in_types` and `in_shapes`.
     opset_version : int
         The opset to write for: 12 or newer.
+    output_order : str
+        ``'nodes'`` lists the outputs of a group as MXNet does, in the order in which they are
+        computed, then those that are inputs or stand there twice, which MXNet leaves out.
+        ``'group'`` lists them as ``sym.list_outputs()`` does.
 
     Returns
     -------
@@ -135,7 +140,8 @@ def export_model(
     types = input_type if input_type is not None else in_types
     if shapes is None:
         raise InvalidValue("in_shapes is needed: the shape of each input that is not a parameter.")
-    source = (load_symbol(sym), load_parameters(params), shapes, types)
+    symbol = _order_outputs(load_symbol(sym), output_order)
+    source = (symbol, load_parameters(params), shapes, types)
     if dynamic and dynamic_input_shapes is None:
         model = _build_with_dynamic_sizes(*source, opset_version)
     else:
@@ -146,6 +152,25 @@ def export_model(
         logger.info("%s", load_onnx().helper.printable_graph(model.graph))
     write_model(model, onnx_file_path)
     return str(onnx_file_path)
+
+
+def _order_outputs(symbol: Symbol, order: str) -> Symbol:
+    """Return the symbol with its outputs in the order that the file is to have."""
+    if order not in ("nodes", "group"):
+        raise InvalidValue(f"output_order={order!r}: give 'nodes' or 'group'.")
+    heads = symbol._graph.heads
+    if order == "group" or len(heads) == 1:
+        return symbol
+    numbers = {node: number for number, node in enumerate(symbol._graph.nodes)}
+    is_extra = [
+        e.node.op is None or any(e.node is o.node and e.index == o.index for o in heads[:i])
+        for i, e in enumerate(heads)
+    ]
+    ranks = sorted(
+        range(len(heads)),
+        key=lambda i: (is_extra[i], 0 if is_extra[i] else numbers[heads[i].node], heads[i].index),
+    )
+    return Symbol([heads[i] for i in ranks])
 
 
 def _build_with_dynamic_sizes(

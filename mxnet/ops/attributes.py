@@ -266,7 +266,8 @@ def _choice(values: tuple[str, ...]) -> AttributeType:
 
 def _optional(inner: AttributeType) -> AttributeType:
     def parse(value: Any) -> Any:
-        return None if value is None or value == "None" else inner.parse(value)
+        is_none = value is None or (isinstance(value, str) and value == "None")
+        return None if is_none else inner.parse(value)
 
     return AttributeType(f"{inner.label} or None", parse, inner.choices)
 

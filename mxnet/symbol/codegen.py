@@ -9,7 +9,7 @@ from typing import Any
 from ..attribute import AttrScope
 from ..base import _Null
 from ..composites.namespace import OperatorNamespace
-from ..error import InvalidType, MXNetError
+from ..error import InvalidType, MXNetError, NotImplementedForSymbol
 from ..graph import Entry
 from ..graph.node import HIDDEN_KEYS, create_node, is_extra, stored_key
 from ..name import NameManager
@@ -30,6 +30,13 @@ def _not_a_symbol(key: str, value: Any) -> InvalidType:
             "the array given when the graph is bound."
         )
     return InvalidType(f"Argument {key} must be Symbol instances, but got {value!r}.{advice}")
+
+
+class NameWithoutText(NotImplementedForSymbol, TypeError):
+    """A symbol stands where its name should: one input too many was given."""
+
+    def __init__(self, message: str) -> None:
+        MXNetError.__init__(self, message)
 
 
 def entry_of(symbol: Any, key: str) -> Entry:
@@ -68,7 +75,9 @@ def make_node_symbol(
         for key, value in scope.items():
             _place(op, key, value, attrs, extra)
     if name is not None and not isinstance(name, str):
-        raise TypeError(f"The name of a symbol must be text, but {name!r} was given to {op.name}.")
+        raise NameWithoutText(
+            f"The name of a symbol must be text, but {name!r} was given to {op.name}."
+        )
     full_name: str = NameManager._current.value.get(name, hint)
     node = create_node(op, full_name, attrs, extra or {}, entries, count)
     for interpreter in interpreters.eager:
@@ -217,7 +226,7 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
         attrs.setdefault(op.count, str(count))
     names = op.names_of_inputs(op.complete(op.parse(attrs)), count)
     if len(args) > len(names):
-        raise TypeError(f"{op.name} takes {len(names)} inputs ({names}), got {len(args)}.")
+        raise InvalidType(f"{op.name} takes {len(names)} inputs ({names}), got {len(args)}.")
     entries = {k: entry_of(v, k) for k, v in zip(names, args, strict=False) if v is not None}
     return call(cls, op, hint, entries, kwargs, count)
 

@@ -161,8 +161,37 @@ def test_outputs_have_the_names_of_mxnet() -> None:
         ] == recorded[key], key
 
 
-def test_a_group_has_all_outputs_in_its_order() -> None:
-    """MXNet's exporter sorts the outputs by their nodes, and leaves inputs and doubles out."""
+def test_outputs_of_a_file_have_the_order_of_mxnet(tmp_path: pathlib.Path) -> None:
+    """MXNet sorts them by their nodes and leaves inputs and doubles out, which come last here."""
+    x, y = mx.sym.var("x"), mx.sym.var("y")
+    h = mx.sym.exp(x, name="h")
+    f, q = mx.sym.sin(h, name="f"), mx.sym.cos(y, name="q")
+    s = mx.sym.SliceChannel(x, num_outputs=3, axis=1, name="s")
+    recorded = [  # by MXNet 1.9.1
+        ([f, h], ["h", "f"]),
+        ([q, f], ["q", "f"]),
+        ([f, q, h], ["h", "f", "q"]),
+        ([s[2], h, s[0]], ["s0", "s2", "h"]),
+        ([h, f, h], ["h", "f"]),
+        ([x, h], ["h"]),
+    ]
+    for heads, names in recorded:
+        group = mx.sym.Group(heads)
+        shapes = [(2, 3)] * len(group.list_inputs())
+        path = mx.onnx.export_model(group, {}, shapes, onnx_file_path=tmp_path / "m.onnx")
+        found = [o.name for o in onnx.load(path).graph.output]
+        assert found[: len(names)] == names and len(found) == len(heads)
+    group = mx.sym.Group([f, h])
+    path = mx.onnx.export_model(
+        group, {}, [(2, 3)], onnx_file_path=tmp_path / "m.onnx", output_order="group"
+    )
+    assert [o.name for o in onnx.load(path).graph.output] == ["f", "h"]
+    with pytest.raises(ValueError, match="output_order"):
+        mx.onnx.export_model(group, {}, [(2, 3)], output_order="first")
+
+
+def test_a_built_model_has_all_outputs_in_the_order_of_the_group() -> None:
+    """Converters and backends read outputs by position."""
     x = mx.sym.var("x")
     a = mx.sym.relu(x, name="a")
     c, d = mx.sym.tanh(a, name="c"), mx.sym.exp(x, name="d")
@@ -226,6 +255,7 @@ def test_language_models_run_with_other_batches(
         onnx_file_path=str(tmp_path / "lm.onnx"),
         dynamic=True,
         dynamic_input_shapes=shapes if sizes else None,
+        output_order="group",
     )
     names = ["data"] if len(example) == 1 else [f"data{i}" for i in range(len(example))]
     for time, batch in ((4, 3), (6, 5), (1, 1)):
@@ -297,6 +327,7 @@ def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) 
         onnx_file_path=str(tmp_path / "net.onnx"),
         dynamic=sizes is not None,
         dynamic_input_shapes=sizes,
+        output_order="group",
     )
     for shape in [(2, 4, 8, 8), (3, 4, 6, 10)][: 2 if sizes else 1]:
         data = _normal(*shape)

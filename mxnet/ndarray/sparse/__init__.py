@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...base import integer_types, numeric_types
+from ...error import InvalidType
 from ...imperative.apply import apply
 from ...imperative.handle import current
 from ...ops.sparse import cast_storage as _cast_storage
@@ -60,6 +61,8 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
     >>> mx.nd.sparse.cast_storage(mx.nd.array([[0, 1], [0, 0]]), 'row_sparse').indices.asnumpy()
     array([0])
     """
+    if not isinstance(data, NDArray):
+        raise InvalidType(f"cast_storage converts an NDArray, not {type(data)}.")
     target = _cast_storage.parse({"stype": stype})["stype"]
     if data.stype != "default" or target == "default" or out is not None:
         return apply(_cast_storage, (data,), {"stype": stype}, out, cls=NDArray)

@@ -340,6 +340,7 @@ def pooling_v1(
         check_data("Pooling_v1", data.shape, (1, 1))
     if global_pool:
         return _pool_all(data, pool_type)
+    check_data("Pooling_v1", data.shape, kernel)
     pad = _along(kernel, "pad", pad, 0)
     if any(pad):
         data = F.pad(data, _padding(list(pad), list(pad)))
