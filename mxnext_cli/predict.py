@@ -6,6 +6,7 @@ Below it: how files become inputs of a model, which `mx convert` and `mx serve` 
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -25,6 +26,10 @@ IMAGES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".
 ARRAYS = frozenset({".npy", ".npz", ".csv", ".txt"})
 
 
+# A convolution's weight for one channel, in the error about data that has more.
+ONE_CHANNEL = re.compile(r"expected \[\d+, [34], .*got \[\d+, 1, ")
+
+
 def run(args: argparse.Namespace) -> int:
     """Print what the model says about each input."""
     if args.output and Path(args.output).suffix not in WRITTEN:
@@ -34,7 +39,12 @@ def run(args: argparse.Namespace) -> int:
     shapes = parse_shapes(args.shape, model.inputs)
     arrays, names = read_inputs(args.input, model.inputs, shapes, preparation(args))
     predictor = Predictor(model)
-    outputs = predictor.in_batches(arrays, args.batch)
+    try:
+        outputs = predictor.in_batches(arrays, args.batch)
+    except MXNetError as error:
+        if not args.gray and ONE_CHANNEL.search(str(error)):
+            raise CommandError(f"{error}\nThe model takes one channel: give --gray.") from error
+        raise
     if args.softmax:
         outputs = [softmax(out) for out in outputs]
     if args.output:

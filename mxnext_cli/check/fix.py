@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
             unreadable += 1
             sys.stderr.write(f"mx fix: {path}: {error}; it is left as it is\n")
             continue
+        for change in changes:
+            print(f"# {path}:{change.line}: {change.reason}")
         if new == old:
             continue
         changed += 1
-        for change in changes:
-            print(f"# {path}:{change.line}: {change.reason}")
         if args.apply:
             path.write_bytes(new.encode(encoding))
         else:
@@ -75,8 +75,11 @@ def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Chang
         text = translate(text) or source.text
         changes += _describe_divisions(parse_source(text, path).tree)
     for _ in range(MAX_ROUNDS):
-        findings = [f for f in check_source(parse_source(text, path), project) if f.edits]
+        everything = list(check_source(parse_source(text, path), project))
+        findings = [f for f in everything if f.edits]
         if not findings:
+            left = [f for f in everything if f.status == "removed"]
+            changes += [Change(f.line, f"left to you: {f.name}: {f.hint}") for f in left]
             break
         modules = sorted({f.new_import for f in findings if f.new_import})
         changes += [Change(f.line, f"{f.name}: {f.hint}") for f in findings]

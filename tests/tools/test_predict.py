@@ -170,3 +170,17 @@ def test_mistakes(arguments, code, said, folder, capsys):
     assert len(error.splitlines()) <= 17
     assert "--traceback" not in error
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_color_image_for_a_gray_model_is_explained(tmp_path, capsys):
+    net = mx.gluon.nn.Conv2D(2, 3, in_channels=1)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 1, 8, 8)))
+    net.export(str(tmp_path / "gray"))
+    picture = tmp_path / "color.png"
+    cv2.imwrite(str(picture), np.full((8, 8, 3), 7, np.uint8))
+    command = ["predict", str(tmp_path / "gray"), "--input", str(picture)]
+    assert main(command) == 1
+    assert "The model takes one channel: give --gray." in capsys.readouterr().err
+    assert main([*command, "--gray"]) == 0
