@@ -14,7 +14,7 @@ import mxnet as mx
 from mxnet import autograd, gluon
 from tests.distributed.workers import ROOT, launch, run_forked, succeeded
 
-QUICK = {"MXNET_KVSTORE_HEARTBEAT": 2}
+QUICK = {"MXNET_KVSTORE_HEARTBEAT": 20}  # a kill is noticed by its connections; load is not one
 
 
 def weights(processes):
