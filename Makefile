@@ -83,6 +83,7 @@ bench: $(READY)
 docs: $(READY)
 	$(BIN)/python -m tools.stubs
 	$(BIN)/python -m tools.tables
+	$(BIN)/python -m tools.compatibility
 
 site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q

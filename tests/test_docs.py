@@ -15,12 +15,15 @@ from typing import Any
 
 import pytest
 
+from benchmarks.results import ENGINES, OWN, Result
 from mxnet.ops import registry
 from tests.batches import check_each
 from tests.programs import run_program
+from tools import compatibility, notebooks, performance, run_page
 from tools.tables import NAMES, PAGE, VARIABLES_PAGE, absent_names, differing, page, with_variables
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+SIDES = (OWN, ENGINES)
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "mxnet/**/README.md", "tests/**/README.md")
@@ -110,10 +113,78 @@ def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert (tmp_path / "site" / "reference" / "ndarray" / "index.html").exists()
+    site = tmp_path / "site"
+    sizes = {path.relative_to(site): path.stat().st_size for path in site.rglob("*.html")}
+    assert sizes[pathlib.Path("reference/ndarray/index.html")]
+    assert {path: size for path, size in sizes.items() if size > 200_000} == {}
+    for name in notebooks.PAGES:
+        assert (site / notebooks.notebook_path(name)).exists()
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for number, _ in enumerate(run_page.PLOT.findall(text)):
+            picture = site / f"{name.removesuffix('.md')}-{number}.svg"
+            assert "<svg" in picture.read_text(encoding="utf-8")
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    assert "\u200b" in index["config"]["separator"]  # it stands between Chinese words
+    assert any("自定义" in entry["text"].split("\u200b") for entry in index["docs"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", notebooks.PAGES)
+def test_notebooks_of_the_tutorials_run(page: str, tmp_path: pathlib.Path) -> None:
+    """A downloaded notebook runs from its first cell to its last, and shows its plots."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    notebook = nbformat.reads(notebooks.make_notebook(text), as_version=4)
+    nbformat.validate(notebook)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    options = {"timeout": 240, "startup_timeout": 240, "resources": resources}
+    nbclient.NotebookClient(notebook, **options).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert len(pictures) == len(run_page.PLOT.findall(text))
+    printed = "".join(
+        output.get("text", "") for output in outputs if output.get("name") == "stdout"
+    )
+    shown = [match for match in run_page.BLOCK.finditer(text) if match[1] == "output"]
+    assert len(printed.split()) >= len(" ".join(match[4] for match in shown).split())
+
+
+def test_a_page_whose_block_draws_nothing_fails(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\n```\n<!--plot: A curve-->\n")
+    with pytest.raises(AssertionError, match=r"page\.md, line 4: nothing was drawn"):
+        run_page.run(page)
+    drawing = "import matplotlib.pyplot as plt; plt.plot([1, 2])"
+    page.write_text(f"```python\n{drawing}\n```\n<!--plot: A curve-->\n")
+    (picture,) = run_page.run(page)
+    assert "<svg" in picture
+
+
+def test_page_of_compatibility_is_up_to_date() -> None:
+    shown = compatibility.PAGE.read_text(encoding="utf-8")
+    assert shown == compatibility.page(), "run: python -m tools.compatibility"
+
+
+def test_parameters_that_mean_something_else_are_told() -> None:
+    recorded = "data, axis=-1, *args, **kwargs"
+    assert compatibility.is_accepted(recorded, "data, axis=-1, out=None")
+    assert not compatibility.is_accepted("data, axis=-1", "axis=-1, data=None")
+    assert not compatibility.is_accepted("data, axis=-1", "data")
+    assert not compatibility.is_accepted("shape=(1, 2)", "shape=(1, 3)")
+
+
+def test_page_of_performance_tells_own_kernels_and_engines_apart() -> None:
+    pytest.importorskip("matplotlib")
+    text, plots = performance.render()
+    assert all("<svg" in plot for plot in plots.values())
+    assert [path for path in plots if f"]({path})" not in text] == []
+    results = {"ResNet-18 b1": Result("", {OWN: [3.0], ENGINES: [1.0], "openvino": [2.0]})}
+    engine = {side: performance.list_ratios(results, side, "openvino".__eq__) for side in SIDES}
+    assert engine == {OWN: {"ResNet-18 b1": 1.5}, ENGINES: {"ResNet-18 b1": 0.5}}
 
 
 # -- the page of operators is true, and operators in use are declared as MXNet has them ---------

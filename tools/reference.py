@@ -17,8 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import mxnet
+from mxnet.ops import registry
 from mxnet.ops.declare import Op
 from mxnet.ops.documentation import sections
+from tools import tables
 
 __all__ = ["PAGES", "ReferencePage", "function_pages", "public_names", "render"]
 
@@ -214,12 +216,20 @@ def _methods(value: type) -> Iterator[tuple[str, object]]:
             yield name, plain
 
 
-def _entry(title: str, name: str, value: object) -> list[str]:
+def _entry(title: str, name: str, value: object, links: dict[str, str]) -> list[str]:
+    """Return the part of a page about a name; methods in `links` have pages of their own."""
     kind = "class " if inspect.isclass(value) else ""
     call = _signature(value, f"{kind}{title}.{name}")
     out = [f"## {name}", "", "```python", *call, "```", "", *_docstring(value)]
     if inspect.isclass(value):
-        for method, function in _methods(value):
+        methods = dict(_methods(value))
+        operators = [m for m, f in methods.items() if m in links and hasattr(f, "op")]
+        if operators:
+            listed = ", ".join(f"[{method}]({links[method]})" for method in operators)
+            out += ["", f"Operators as methods, with this as their first input: {listed}."]
+        for method, function in methods.items():
+            if method in operators:
+                continue
             call = _signature(function, method)
             out += ["", f"### {name}.{method}", "", "```python", *call, "```", ""]
             out += _docstring(function)
@@ -232,6 +242,7 @@ FUNCTION_PAGES = {
     "mxnet.ndarray.contrib": "operators/contrib",
     "mxnet.numpy": "operators/np",
     "mxnet.numpy_extension": "operators/npx",
+    "mxnet.test_utils": "test_utils",
 }
 # Modules whose functions are those of another under the same names.
 TWINS = {
@@ -247,21 +258,20 @@ def render(page: ReferencePage) -> str:
     out = [f"# {page.title}", "", f"`import {page.module}`", ""]
     out += [(inspect.getdoc(module) or "").partition("\n\n")[0], ""]
     home = TWINS.get(page.module, page.module)
-    pages = _functions(home)
+    links = {name: f"{FUNCTION_PAGES[home]}/{name}.md" for name in _functions(home)}
     entries: list[str] = []
     for name, value in public_names(module, page.homes):
-        if name in pages and not inspect.isclass(value):
-            link = f"{FUNCTION_PAGES[home]}/{name}.md"
-            out.append(f"- [{name}]({link}): {_first_sentence(value)}")
+        if name in links and not inspect.isclass(value):
+            out.append(f"- [{name}]({links[name]}): {_first_sentence(value)}")
         else:
-            entries += _entry(page.title, name, value)
+            entries += _entry(page.title, name, value, links)
     return "\n".join([*out, "", *entries]) + "\n"
 
 
 def function_pages() -> dict[str, str]:
     """Return the pages of single functions by path: call, parameters, example, other names."""
     return {
-        f"reference/{folder}/{name}.md": _function_page(page.title, name, value)
+        f"reference/{folder}/{name}.md": _function_page(page.title, name, value, folder)
         for module, folder in FUNCTION_PAGES.items()
         for page in PAGES
         if page.module == module
@@ -279,8 +289,31 @@ def _functions(module: str) -> dict[str, Any]:
     return {name: value for name, value in names if not inspect.isclass(value)}
 
 
-def _function_page(title: str, name: str, value: Any) -> str:
-    out = [f"# {name}", "", "```python", *_signature(value, f"{title}.{name}"), "```", ""]
+_GRADIENTS = {
+    "torch": "Gradient: the derivative, as torch computes it.",
+    "own": "Gradient: by a rule of MXNet's own.",
+    "none": "Gradient: none flows through it.",
+}
+
+
+@functools.cache
+def _gradients() -> dict[str, str]:
+    """Return what differentiates each operator."""
+    rows = tables.sample_rows()
+    operators = registry.operators()
+    return {op.name: tables.gradient_of(op, rows.get(op.name, ())) for op in operators}
+
+
+@functools.cache
+def _differing() -> set[str]:
+    """Return the operators that the page of differences names."""
+    return {registry.get(name).name for name in tables.differing()}
+
+
+def _function_page(title: str, name: str, value: Any, folder: str) -> str:
+    # Old versions of operators are found after the operators themselves.
+    head = ["---", "search: {boost: 0.1}", "---", ""] if name.endswith("_v1") else []
+    out = [*head, f"# {name}", "", "```python", *_signature(value, f"{title}.{name}"), "```", ""]
     out += _docstring(value)
     op = getattr(value, "op", None)
     if isinstance(op, Op):
@@ -291,6 +324,10 @@ def _function_page(title: str, name: str, value: Any) -> str:
             if getattr(getattr(space, other, None), "op", None) is op
         ]
         out += ["", f"The same operator: {', '.join(spaces)}.", ""] if spaces else []
+        out += [_GRADIENTS[_gradients()[op.name]], ""]
+        if op.name in _differing():
+            up = "../" * (folder.count("/") + 2)
+            out += [f"[Differences from MXNet]({up}differences.md) name this operator.", ""]
     return "\n".join(out) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: pages that are generated, and links that leave ``docs/``.
+"""Hooks of MkDocs: pages, notebooks and plots that are generated, and links that leave ``docs/``.
 
 The READMEs of packages, CONTRIBUTING and CHANGELOG are pages of the site too, so a link from the
 documentation to one of them becomes a link within the site; a link to a source file becomes its
@@ -8,10 +8,12 @@ path in the repository.
 from __future__ import annotations
 
 import ast
+import os
 import pathlib
 import posixpath
 import re
 import sys
+import tempfile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT))  # MkDocs loads this file by its path
 
 REPOSITORY_PAGES = {
@@ -58,7 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference and the pages that lie elsewhere in the repository."""
     from mkdocs.structure.files import File
 
-    from tools import reference
+    from tools import notebooks, performance, reference
 
     for source, target in REPOSITORY_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
@@ -69,16 +72,74 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, page.path, content=reference.render(page)))
     for path, text in reference.function_pages().items():
         files.append(File.generated(config, path, content=text))
+    text, plots = performance.render()
+    text = _redirect(text, f"docs/{performance.PATH}", performance.PATH)
+    files.append(File.generated(config, performance.PATH, content=text))
+    for path, picture in plots.items():
+        files.append(File.generated(config, path, content=picture))
+    for page in notebooks.PAGES:
+        text = notebooks.make_notebook((DOCS / page).read_text(encoding="utf-8"))
+        files.append(File.generated(config, notebooks.notebook_path(page), content=text))
+    for page in DOCS.rglob("*.md"):
+        for path, picture in _draw_plots(page.relative_to(DOCS).as_posix()).items():
+            files.append(File.generated(config, path, content=picture))
     rows = [f"- [{page.title}]({posixpath.basename(page.path)})" for page in reference.PAGES]
     text = "# API reference\n\nAll public names, from their docstrings.\n\n" + "\n".join(rows)
     files.append(File.generated(config, "reference/index.md", content=text + "\n"))
     return files
 
 
+def _draw_plots(page: str) -> dict[str, str]:
+    """Run a page that shows plots; return them as SVG by the paths that `_show_plots` links to."""
+    from tools import run_page
+
+    path = DOCS / page
+    if not run_page.PLOT.search(path.read_text(encoding="utf-8")):
+        return {}
+    start = pathlib.Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # pages write files
+        try:
+            plots = run_page.run(path)
+        finally:
+            os.chdir(start)
+    return {_plot_path(page, i): picture for i, picture in enumerate(plots)}
+
+
+def _plot_path(page: str, number: int) -> str:
+    return f"{page.removesuffix('.md')}-{number}.svg"
+
+
+def _show_plots(text: str, page: str) -> str:
+    """Put pictures where the page says that there is a plot."""
+    from tools import run_page
+
+    for number, match in enumerate(list(run_page.PLOT.finditer(text))):
+        path = posixpath.basename(_plot_path(page, number))
+        text = text.replace(match.group(0), f"![{match.group(1)}]({path})", 1)
+    return run_page.OUTPUT_OPTION.sub("```output", text)
+
+
+def _offer_notebook(text: str, page: str) -> str:
+    """Put a link to the notebook of a page under its title."""
+    from tools import notebooks
+
+    if page not in notebooks.PAGES:
+        return text
+    label = "下载本页的 Jupyter 笔记本" if page.startswith("zh/") else "This page as a notebook"
+    link = posixpath.basename(notebooks.notebook_path(page))
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n[{label}]({link}){{ download }}\n{rest}"
+
+
 def _render_example(source: str, text: str) -> str:
     """Return the page of an example: what it shows, how it is started, its code."""
-    doc = ast.get_docstring(ast.parse(text)) or ""
-    return f"# {source}\n\n{doc}\n\n```\npython {source}\n```\n\n```python\n{text}```\n"
+    tree = ast.parse(text)
+    doc = ast.get_docstring(tree) or ""
+    command = "" if f"python {source}" in doc else f"```\npython {source}\n```\n\n"
+    if doc:  # it is the text of the page
+        text = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).lstrip("\n")
+    return f"# {source}\n\n{doc}\n\n{command}```python\n{text}```\n"
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
@@ -86,6 +147,7 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     target = page.file.src_uri
     if page.file.generated_by is not None:
         return markdown
+    markdown = _offer_notebook(_show_plots(markdown, target), target)
     return _redirect(markdown, f"docs/{target}", target)
 
 
@@ -101,6 +163,8 @@ def _redirect(text: str, source: str, target: str) -> str:
             path = path.removeprefix("docs/")
         elif path in REPOSITORY_PAGES:
             path = REPOSITORY_PAGES[path]
+        elif pathlib.PurePosixPath(path).suffix in (".ipynb", ".svg"):
+            return match.group(0)  # made beside the page
         else:
             return f"{label} (`{path}`)" if f"`{path}`" != label else label
         relative = posixpath.relpath(path, posixpath.dirname(target) or ".")

@@ -16,7 +16,7 @@ INTEGER_LABELS = ("int", "Shape")
 _SIZES = (
     "units channels in_channels in_units num_filter num_hidden num_group kernel_size kernel "
     "strides stride padding pad hidden_size num_layers input_size input_dim output_dim shape "
-    "batch_size num_outputs num_args begin end repeats"
+    "batch_size numpy_batch_size num_outputs num_args begin end repeats"
 )
 INTEGER_ARGUMENTS = frozenset(_SIZES.split())  # of Gluon's layers and of iterators
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.FloorDiv)

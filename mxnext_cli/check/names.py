@@ -17,7 +17,7 @@ from mxnet.error import did_you_mean
 from mxnet.ops.declare import Op
 
 from ..run import removed
-from ..run.program import Use, find_uses, import_aliases
+from ..run.program import Use, find_uses, import_aliases, resolve
 from .finding import Edit, Finding, replace_node
 from .modules import Project, advise, is_installed, optional_imports
 from .source import Source
@@ -37,6 +37,7 @@ def check_names(source: Source, project: Project) -> Iterator[Finding]:
         yield _check_namespace_use(name, line)
     yield from _check_builtins(source.tree, optional)
     yield from _check_dict_methods(source.tree)
+    yield from _check_calls(source.tree)
 
 
 def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -> Finding | None:
@@ -277,3 +278,23 @@ def _check_dict_methods(tree: ast.AST) -> Iterator[Finding]:
             continue
         edit = replace_node(node, new)
         yield Finding(node.lineno, f".{name}()", "python 2", f"write {new}", False, (edit,))
+
+
+def _check_calls(tree: ast.AST) -> Iterator[Finding]:
+    """Report calls without an argument that the function needs today."""
+    aliases = import_aliases(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            continue
+        module, _, name = (resolve(node.func, aliases) or "").rpartition(".")
+        argument, row = removed.CALLS.get(module, {}).get(name, ("", ""))
+        if not argument or not is_installed(module):
+            continue
+        if removed.needs_argument(getattr(importlib.import_module(module), name), argument):
+            path, instead = removed.read_row(row)
+            edits: tuple[Edit, ...] = ()
+            if isinstance(node.func, ast.Attribute):
+                owner = ast.unparse(node.func.value)
+                edits = (replace_node(node.func, f"{owner}.{path.partition(':')[2]}"),)
+            hint = f"write {instead}"
+            yield Finding(node.lineno, f"{module}.{name}", "removed", hint, False, edits)

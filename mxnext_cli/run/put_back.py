@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -21,7 +22,7 @@ from . import removed
 from .program import Program, owns
 from .python2 import parse_program
 
-HOOKED = {*removed.ATTRIBUTES, *removed.METHODS}
+HOOKED = {*removed.ATTRIBUTES, *removed.METHODS, *removed.CALLS}
 
 
 @contextmanager
@@ -65,6 +66,8 @@ class _Hooks:
                 continue
             for method, row in methods.items():
                 self._hook_method(owner, method, row)
+        for function, (argument, row) in removed.CALLS.get(name, {}).items():
+            self._hook_call(module, function, argument, row)
 
     def _hook_attributes(self, module: types.ModuleType, rows: dict[str, removed.Row]) -> None:
         previous = vars(module).get("__getattr__")
@@ -92,6 +95,26 @@ class _Hooks:
         except TypeError:  # a class of C cannot be changed
             return
         self._stack.callback(delattr, owner, name)
+
+    def _hook_call(
+        self, module: types.ModuleType, name: str, argument: str, row: removed.Row
+    ) -> None:
+        """Let the program leave out an argument that a function needs today."""
+        function = getattr(module, name)
+        if not removed.needs_argument(function, argument):
+            return
+        program = self._program
+        path, instead = removed.read_row(row)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if len(args) == 1 and not kwargs and (frame := program.caller()) is not None:
+                program.note(frame, f"{module.__name__}.{name}", instead)
+                return resolve(path)(*args)
+            return function(*args, **kwargs)
+
+        setattr(module, name, call)
+        self._stack.callback(setattr, module, name, function)
 
 
 def _restore(module: types.ModuleType, name: str, previous: Any) -> None:

@@ -177,6 +177,15 @@ METHODS: dict[str, dict[str, dict[str, Row]]] = {
     },
 }
 
+# Functions that need an argument today: module -> function -> the argument, and what is called
+# without it. YAML's old default ran code that a file named; the safe loader does not.
+CALLS: dict[str, dict[str, tuple[str, Row]]] = {
+    "yaml": {
+        "load": ("Loader", "yaml:safe_load"),
+        "load_all": ("Loader", "yaml:safe_load_all"),
+    },
+}
+
 # Modules under new names.
 MODULES: dict[str, str] = {
     "cPickle": "pickle",
@@ -259,6 +268,12 @@ BUILTINS: dict[str, Row] = {
     "execfile": (f"{_OWN}:execfile", "exec(open(path).read())"),
     "file": ("builtins:open", "open"),
 }
+
+
+def needs_argument(function: Any, argument: str) -> bool:
+    """Return whether a function cannot be called without an argument."""
+    parameter = inspect.signature(function).parameters.get(argument)
+    return parameter is not None and parameter.default is parameter.empty
 
 
 NEGATIVE_INFINITY = float("-inf")
