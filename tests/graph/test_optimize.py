@@ -9,6 +9,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 from mxnet.graph.optimize import NAMES
+from mxnet.ops.fused import convolution
 
 SWITCH = "MXNET_GRAPH_PASSES"
 
@@ -220,7 +221,8 @@ def test_prediction(name):
     "name",
     ["conv bn relu", "residual", "grouped", "clip", "pooled", "sum of three", "activated twice"],
 )
-def test_prediction_on_enough_data_for_packed_weights(name):
+def test_prediction_on_enough_data_for_packed_weights(name, monkeypatch):
+    monkeypatch.setattr(convolution, "MIN_MULTIPLICATIONS", 600_000)
     net, x = made(NETS[name], (4, 9, 64, 64))
     check(net, x)
 

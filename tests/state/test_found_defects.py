@@ -20,6 +20,7 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn, rnn
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import families, registry
+from mxnet.ops.fused import dense as prepared_dense
 
 
 def check(array, expected):
@@ -394,6 +395,12 @@ def test_input_gradients_of_a_module_keep_their_memory():
             check(view, 2)
     check(kept, 3)
     check(view, 3)
+
+
+@pytest.fixture(autouse=True)
+def packed_for_few_rows(monkeypatch):
+    monkeypatch.setattr(prepared_dense, "MIN_ROWS", 2)
+    monkeypatch.setattr(prepared_dense, "MIN_MULTIPLICATIONS", 1)
 
 
 def wide_dense(hybridize=True):

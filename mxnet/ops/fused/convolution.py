@@ -77,9 +77,10 @@ def bind_epilogue(
     return (lambda x: function(x, *constants)) if constants else function
 
 
-# Torch computes a convolution of fewer multiplications than this as one product of matrices, at
-# half the cost of a call of oneDNN. Grouped convolutions are faster packed, however small.
-MIN_MULTIPLICATIONS = 600_000
+# A call of oneDNN with packed weights costs 30 to 50 µs more than torch's convolution, and gains
+# less than that below so many multiplications (with AVX2 the two are equal from 2 million on, with
+# AVX-512 from 5). Grouped convolutions are faster packed, however small.
+MIN_MULTIPLICATIONS = 5_000_000
 MAX_SHAPES = 4  # packed weights depend on the shape of data
 MAX_CHANGES = 16  # weights that changed so often in a row are not worth preparing
 

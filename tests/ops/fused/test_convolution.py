@@ -8,10 +8,16 @@ import torch
 
 import mxnet as mx
 from mxnet import nd
+from mxnet.ops.fused import convolution as prepared_convolution
 from mxnet.ops.fused.convolution import fused_convolution
 from mxnet.ops.fused.unchanged import Fallback
 
 SIZES = {"kernel": (3, 3), "num_filter": 16, "pad": (1, 1)}
+
+
+@pytest.fixture(autouse=True)
+def packed_weights(monkeypatch):
+    monkeypatch.setattr(prepared_convolution, "MIN_MULTIPLICATIONS", 1)
 
 
 def arrays(*shapes):

@@ -179,7 +179,8 @@ def test_asking_takes_less_than_half_a_microsecond():
 
 
 def dense(monkeypatch):
-    monkeypatch.setattr(prepared_dense, "MIN_WEIGHT", 1)
+    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2, "MIN_MULTIPLICATIONS": 1}.items():
+        monkeypatch.setattr(prepared_dense, name, value)
     return nn.Dense(7, in_units=12), nd.random.normal(shape=(5, 12)), lambda net: [net.weight]
 
 
