@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from benchmarks.results import ENGINES, GROUPS, OWN, Cells, Result, compare, rows_of
+from benchmarks.results import ENGINES, GROUPS, OWN, Cells, Result, Results, compare, rows_of
 from benchmarks.rows import Row
 
 COLORS = {"MXNext": "#1f77b4", "MXNext auto": "#8fbfe0", "torch": "#ee4c2c", "MXNet": "#7f7f7f"}
@@ -29,9 +29,17 @@ def _list_rows(results: Mapping[str, Result]) -> list[tuple[Row, Cells]]:
     return [(row, results[row.name].cells) for row in rows]
 
 
-def draw_ratios(results: Mapping[str, Result], path: pathlib.Path) -> None:
-    """Draw the ratios of all rows; left of the line MXNext is faster or smaller."""
-    rows = [(row, _ratios(row, cells)) for row, cells in _list_rows(results) if not row.family]
+def _last_machine(results: Results) -> tuple[str, Mapping[str, Result]]:
+    """Return the machine with the latest run, by its date; of equal ones the last."""
+    dates = {m: max(r.run for r in rows.values()) for m, rows in results.items() if rows}
+    machine = max(reversed(dates), key=lambda m: dates[m].split(";")[0], default="")
+    return machine, results.get(machine, {})
+
+
+def draw_ratios(results: Results, path: pathlib.Path) -> None:
+    """Draw the ratios of all rows on one machine; left of the line MXNext is faster or smaller."""
+    machine, figures = _last_machine(results)
+    rows = [(row, _ratios(row, cells)) for row, cells in _list_rows(figures) if not row.family]
     rows = [(row, ratios) for row, ratios in rows if ratios][::-1]
     if not rows:
         return
@@ -47,14 +55,16 @@ def draw_ratios(results: Mapping[str, Result], path: pathlib.Path) -> None:
     axes.set_yticks(range(len(rows)), [row.name for row, _ in rows], fontsize=8)
     axes.set_xticks([1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4], ["1/16", "1/8", "1/4", "1/2", *"124"])
     axes.set_xlabel("ratio of times or memory")
+    axes.set_title(machine, fontsize=8)
     axes.legend(loc="lower left", fontsize=8)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
 
 
-def draw_sizes(results: Mapping[str, Result], path: pathlib.Path) -> None:
-    """Draw cost against size, a panel for each kind of work."""
-    measured = _list_rows(results)
+def draw_sizes(results: Results, path: pathlib.Path) -> None:
+    """Draw cost against size on one machine, a panel for each kind of work."""
+    machine, figures = _last_machine(results)
+    measured = _list_rows(figures)
     families = list(dict.fromkeys(row.family for row, _ in measured if row.family))
     if not families:
         return
@@ -73,6 +83,7 @@ def draw_sizes(results: Mapping[str, Result], path: pathlib.Path) -> None:
             axes.fill_between(sizes, *ends, color=COLORS.get(name), alpha=0.15)
         axes.set_title(family, fontsize=9)
         axes.grid(alpha=0.3)
+    figure.suptitle(machine, fontsize=8)
     panels[0][0].set_ylabel("ms")
     panels[0][0].legend(fontsize=8)
     figure.savefig(path, metadata={"Date": None})

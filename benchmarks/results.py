@@ -1,7 +1,8 @@
-"""The figures of all rows, kept in `results.json` with their dates and machines, and their table.
+"""The figures of all rows, kept in `results.json` by machine and with their dates, and their table.
 
-A cell has one figure from each process that measured it. `RESULTS.md` is written from the figures
-alone, so it cannot say anything else.
+A machine's run replaces its own rows alone: those of others stay beside them. A cell has one figure
+from each process that measured it. `RESULTS.md` is written from the figures alone, so it cannot say
+anything else.
 """
 
 from __future__ import annotations
@@ -33,16 +34,25 @@ class Result:
     cells: dict[str, list[float]]
 
 
-def load(path: pathlib.Path = FIGURES) -> dict[str, Result]:
-    """Return the results by the names of their rows."""
+Results = dict[str, dict[str, Result]]  # by machine, then by the names of rows
+
+
+def load(path: pathlib.Path = FIGURES) -> Results:
+    """Return the results of all machines."""
     if not path.is_file():
         return {}
-    return {name: Result(**fields) for name, fields in json.loads(path.read_text()).items()}
+    return {
+        machine: {name: Result(**fields) for name, fields in rows.items()}
+        for machine, rows in json.loads(path.read_text()).items()
+    }
 
 
-def store(results: Mapping[str, Result], path: pathlib.Path = FIGURES) -> None:
-    """Write all results."""
-    fields = {name: asdict(result) for name, result in results.items()}
+def store(results: Results, path: pathlib.Path = FIGURES) -> None:
+    """Write the results of all machines."""
+    fields = {
+        machine: {name: asdict(result) for name, result in rows.items()}
+        for machine, rows in results.items()
+    }
     path.write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -131,8 +141,9 @@ HEAD = """\
 Written by `python -m benchmarks.table --write` from `results.json`. Every process gives the best
 of its turns; a cell is the median of its processes, with the smallest and largest in brackets. A
 ratio compares MXNext's time or memory with the fastest engine of the goal. *Engines* is
-`hybridize(backend="auto")`, which may run OpenVINO or ONNX Runtime. Rows are flagged (⚠) if a cell
-differs between processes by more than {spread}, or takes longer than ten times its work.
+`hybridize(backend="auto")`, which may run OpenVINO, ONNX Runtime or oneDNN's graph compiler. Rows
+are flagged (⚠) if a cell differs between processes by more than {spread}, or takes longer than ten
+times its work.
 
 ![Ratios of all rows](ratios.svg)
 
@@ -143,25 +154,34 @@ COLUMNS += ["notes", "all", "run"]
 ENGINE_COLUMNS = slice(5, 8)
 
 
-def render(results: Mapping[str, Result], groups: Sequence[str] = GROUPS) -> str:
+def render(results: Results, groups: Sequence[str] = GROUPS) -> str:
     """Return the page of results. Each run is named by a letter, and described once."""
-    runs = list(dict.fromkeys(result.run for result in results.values()))
+    runs = list(dict.fromkeys(r.run for rows in results.values() for r in rows.values()))
     letters = {run: chr(ord("a") + i) for i, run in enumerate(runs)}
     lines = [HEAD.format(spread=MAX_SPREAD), "Runs:", ""]
     lines += [f"- {letters[run]}: {run}" for run in runs]
-    cells = {name: result.cells for name, result in results.items()}
     for group in groups:
-        rows = [row for row in rows_of(group) if row.name in results]
-        if not rows:
-            continue
-        stalls = find_stalls(rows, cells)
-        table = [COLUMNS[:]]
-        for row in rows:
-            line = describe(row, cells[row.name], stalls.get(row.name, ()))
-            table.append([row.name, *line, letters[results[row.name].run]])
-        if not any(ENGINES in cells[row.name] for row in rows):
-            for line in table:
-                del line[ENGINE_COLUMNS]
-        table.insert(1, ["---"] * len(table[0]))
-        lines += ["", f"## {group.capitalize()}", "", *(f"| {' | '.join(x)} |" for x in table)]
+        table = _render_rows(rows_of(group), results, letters)
+        if table:
+            lines += ["", f"## {group.capitalize()}", "", *(f"| {' | '.join(x)} |" for x in table)]
     return "\n".join(lines) + "\n"
+
+
+def _render_rows(
+    rows: Sequence[Row], results: Results, letters: Mapping[str, str]
+) -> list[list[str]]:
+    """Return head and lines of a table: each row once for every machine that measured it."""
+    cells = {m: {name: r.cells for name, r in figures.items()} for m, figures in results.items()}
+    stalls = {machine: find_stalls(rows, figures) for machine, figures in cells.items()}
+    measured = [(row, m) for row in rows for m in results if row.name in results[m]]
+    if not measured:
+        return []
+    table = [COLUMNS[:]]
+    for row, machine in measured:
+        line = describe(row, cells[machine][row.name], stalls[machine].get(row.name, ()))
+        table.append([row.name, *line, letters[results[machine][row.name].run]])
+    if not any(ENGINES in cells[machine][row.name] for row, machine in measured):
+        for line in table:
+            del line[ENGINE_COLUMNS]
+    table.insert(1, ["---"] * len(table[0]))
+    return table

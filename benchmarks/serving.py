@@ -3,8 +3,8 @@
 In one run: the same network as a torch module behind plain Starlette on the same HTTP server
 (Uvicorn, httptools, uvloop), and behind `mx serve`; requests per second and latency of each, with
 clients in a process of their own, and the processor time of the server for a request, which says
-most on a busy machine. Everything shares the machine. ``--attack`` measures `/health`
-while hostile requests arrive, ``--endure N`` the memory over N mixed requests.
+most on a busy machine. Everything shares the machine. ``--lone`` asks both servers by turns from
+one client.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import http.client
 import io
-import json
 import multiprocessing
 import os
 import pathlib
@@ -24,9 +22,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -132,6 +129,15 @@ def plain(folder: pathlib.Path) -> list[str]:
     return [sys.executable, "-c", PLAIN, str(folder / "net.pt"), str(port)]
 
 
+def predict_request() -> bytes:
+    """Return a request with its headers."""
+    content = body()
+    return (
+        f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NPY}\r\nAccept: {NPY}\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    ).encode() + content
+
+
 # -- clients ---------------------------------------------------------------------------------------
 
 
@@ -153,11 +159,7 @@ async def _ask_often(port: int, end: float, request: bytes, latencies: list[floa
 
 
 def _client(port: int, count: int, seconds: float, results: multiprocessing.Queue) -> None:
-    content = body()
-    request = (
-        f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NPY}\r\nAccept: {NPY}\r\n"
-        f"Content-Length: {len(content)}\r\n\r\n"
-    ).encode() + content
+    request = predict_request()
     latencies: list[float] = []
 
     async def ask_all() -> None:
@@ -179,19 +181,18 @@ def measure(port: int, clients: int, seconds: float) -> list[float]:
     return latencies
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the processor time that a process has used."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def process_seconds(pid: int) -> float:
+    """Return the processor time of all threads of a process."""
+    return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid(3) computes it
 
 
 def measure_server(
     name: str, server: subprocess.Popen, port: int, count: int, length: float
 ) -> None:
     """Measure one server and print a line."""
-    before = cpu_seconds(server.pid)
+    before = process_seconds(server.pid)
     latencies = measure(port, count, length)
-    used = cpu_seconds(server.pid) - before
+    used = process_seconds(server.pid) - before
     report(name, count, latencies, length, used / len(latencies))
 
 
@@ -217,106 +218,52 @@ def compare(folder: pathlib.Path, counts: list[int], seconds: float) -> None:
                 measure_server("mx serve", *ours, count, seconds)
 
 
-# -- attacks and endurance -------------------------------------------------------------------------
+# -- a lone client --------------------------------------------------------------------------------
 
 
-def _health(port: int, stop: multiprocessing.Event, results: multiprocessing.Queue) -> None:  # type: ignore[valid-type]
-    seconds = []
-    while not stop.is_set():  # type: ignore[attr-defined]
+class LoneClient:
+    """One connection that asks again and again, and waits for each answer."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._request = predict_request()
+
+    def ask(self) -> float:
+        """Return the seconds of one request."""
         start = time.perf_counter()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        connection.request("GET", "/health")
-        assert connection.getresponse().status == 200
-        connection.close()
-        seconds.append(time.perf_counter() - start)
-        time.sleep(0.01)
-    results.put(seconds)
+        self._socket.sendall(self._request)
+        received = self._socket.recv(65536)
+        while (end := received.find(b"\r\n\r\n")) < 0:
+            received += self._socket.recv(65536)
+        match = re.search(rb"content-length: (\d+)", received)
+        assert match is not None and b" 200 " in received[:20], received
+        while len(received) < end + 4 + int(match[1]):
+            received += self._socket.recv(65536)
+        return time.perf_counter() - start
 
 
-def memory_of(pid: int) -> float:
-    """Return the MiB that a process holds."""
-    text = pathlib.Path(f"/proc/{pid}/status").read_text()
-    match = re.search(r"VmRSS:\s+(\d+)", text)
-    return int(match[1]) / 1024 if match else 0.0
+def compare_lone(folder: pathlib.Path, rounds: int = 200, turn: int = 20) -> None:
+    """Ask both servers by turns from one client; print the medians and the ratio of each turn."""
+    with running(plain(folder)) as (other, port), running(mx_serve(folder)) as (ours, our_port):
+        sides = [(other.pid, LoneClient(port)), (ours.pid, LoneClient(our_port))]
+        for _, client in sides:
+            for _ in range(200):
+                client.ask()
+        turns = [[_measure_turn(*side, turn) for side in sides] for _ in range(rounds)]
+    for name, side in (("torch + Starlette", 0), ("mx serve", 1)):
+        clock, processor = (statistics.median(pair[side][i] for pair in turns) for i in (0, 1))
+        print(f"{name:<18} lone client   p50 {clock * 1e3:6.3f} ms   "
+              f"processor {processor * 1e3:6.3f} ms")  # fmt: skip
+    clock, processor = (statistics.median(b[i] / a[i] for a, b in turns) for i in (0, 1))
+    print(f"median of {rounds} ratios: p50 {clock:.2f}, processor {processor:.2f}")
 
 
-def attack(folder: pathlib.Path) -> None:
-    """Print how long `/health` takes while each attack runs, and how memory grows."""
-    attacks: dict[str, Callable[[int], None]] = {
-        "nothing": lambda port: time.sleep(1),
-        "lists in lists, 8 MiB": _post(b'{"inputs":[' + b"[[[1]]]," * (1 << 20) + b"1]}"),
-        "long text, 7 MiB": _post(b'{"inputs":"' + b"a" * (7 << 20) + b'"}'),
-        "arrays, 1 MiB": _post(body(100), NPY),
-        "3000 half headers": _half_headers,
-    }
-    context = multiprocessing.get_context("spawn")
-    with running(mx_serve(folder)) as (server, port):
-        base = memory_of(server.pid)
-        for name, run in attacks.items():
-            stop, results = context.Event(), context.Queue()
-            watch = context.Process(target=_health, args=(port, stop, results))
-            watch.start()
-            time.sleep(1)
-            threads = [threading.Thread(target=run, args=(port,)) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            stop.set()
-            seconds = results.get(timeout=60)
-            watch.join(30)
-            print(
-                f"{name:<24} /health median {statistics.median(seconds) * 1e3:6.1f} ms   slowest "
-                f"{max(seconds) * 1e3:6.1f} ms   memory {memory_of(server.pid) - base:+7.1f} MiB",
-                flush=True,
-            )
-
-
-def _post(content: bytes, kind: str = "application/json") -> Callable[[int], None]:
-    def run(port: int) -> None:
-        for _ in range(4):
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request("POST", "/predict", content, {"content-type": kind})
-            connection.getresponse().read()
-            connection.close()
-
-    return run
-
-
-def _half_headers(port: int) -> None:
-    sockets = []
-    for _ in range(750):
-        sock = socket.create_connection(("127.0.0.1", port), timeout=60)
-        sock.sendall(b"GET /health HTTP/1.1\r\nA")
-        sockets.append(sock)
-    for sock in sockets:
-        sock.close()
-
-
-def endure(folder: pathlib.Path, count: int) -> None:
-    """Print the memory of a server while it answers mixed requests."""
-    wrong = json.dumps({"inputs": [[1, 2], [3]]}).encode()
-    right = json.dumps({"inputs": np.zeros((1, *SHAPE)).tolist()}).encode()
-    mixed = [(body(), NPY), (wrong, "application/json"), (right, "application/json"),
-             (body(4), NPY), (b"\x93NUMPY", NPY), (body(), "text/plain")]  # fmt: skip
-    with running(mx_serve(folder)) as (server, port):
-        done = 0
-
-        def ask(share: int) -> None:
-            nonlocal done
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            for number in range(share):
-                content, kind = mixed[number % len(mixed)]
-                connection.request("POST", "/predict", content, {"content-type": kind})
-                assert connection.getresponse().read()
-                done += 1
-
-        threads = [threading.Thread(target=ask, args=(count // 8,)) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        while any(thread.is_alive() for thread in threads):
-            time.sleep(max(1.0, count / 20_000))
-            print(f"{done:8} requests   {memory_of(server.pid):7.1f} MiB", flush=True)
+def _measure_turn(pid: int, client: LoneClient, count: int) -> tuple[float, float]:
+    """Return the median time of some requests, and the processor time of one."""
+    before = process_seconds(pid)
+    clock = statistics.median(client.ask() for _ in range(count))
+    return clock, (process_seconds(pid) - before) / count
 
 
 def main() -> None:
@@ -324,17 +271,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--clients", default="1,8,32,128")
-    parser.add_argument("--attack", action="store_true")
-    parser.add_argument("--endure", type=int, default=0)
+    parser.add_argument("--lone", action="store_true", help="one client that asks both by turns")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         save_models(folder)
-        if args.attack:
-            attack(folder)
-        elif args.endure:
-            endure(folder, args.endure)
+        if args.lone:
+            compare_lone(folder)
         else:
             compare(folder, [int(n) for n in args.clients.split(",")], args.seconds)
 

@@ -3,7 +3,8 @@
 Each row is the same work for MXNext, torch, jax, ONNX Runtime, OpenVINO and MXNet 1.9.1, as far
 as they are installed. Several processes of each side take turns; every process gives the best of
 its turns, a cell their median and range. ``--write`` puts the rows into `results.json`, where rows
-that were not measured keep their figures with date and machine, and writes `RESULTS.md` and plots.
+that were not measured keep their figures, and other machines theirs, and writes `RESULTS.md` and
+plots.
 """
 
 from __future__ import annotations
@@ -109,22 +110,26 @@ def _measure_turns(row: Row, sides: dict[str, tuple[str, Program]], turns: int) 
     return values
 
 
-def heading(threads: int, is_processor_time: bool = False) -> str:
-    """Return date, machine and versions."""
+def describe_machine(threads: int, is_processor_time: bool = False) -> str:
+    """Return cores, instructions, threads and clock: what makes figures comparable."""
     described = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     names = {line.split(":")[1].strip() for line in described if line.startswith("model name")}
+    cores = f"{os.cpu_count()} cores of {', '.join(names) or 'a processor'}"
+    instructions = torch.backends.cpu.get_cpu_capability()
+    clock = ", processor time" if is_processor_time else ""
+    return f"{cores}, {instructions}, {threads} thread{'s' * (threads > 1)}{clock}"
+
+
+def heading(machine: str) -> str:
+    """Return date, machine and versions."""
     versions = []
     for package in PACKAGES:
         try:
             versions.append(f"{package} {importlib.metadata.version(package)}")
         except importlib.metadata.PackageNotFoundError:
             continue
-    cores = f"{os.cpu_count()} cores of {', '.join(names) or 'a processor'}"
-    clock = ", processor time" if is_processor_time else ""
-    return (
-        f"{datetime.date.today()}; {cores}, {threads} thread{'s' * (threads > 1)}{clock}; "
-        f"Python {platform.python_version()}, {', '.join(versions)}."
-    )
+    python = f"Python {platform.python_version()}"
+    return f"{datetime.date.today()}; {machine}; {python}, {', '.join(versions)}."
 
 
 def main() -> None:
@@ -133,9 +138,11 @@ def main() -> None:
     if options.processor_time:
         os.environ.update(OMP_NUM_THREADS="1", BENCHMARK_CLOCK="processor")
         torch.set_num_threads(1)
-    run = heading(torch.get_num_threads(), options.processor_time)
+    machine = describe_machine(torch.get_num_threads(), options.processor_time)
+    run = heading(machine)
     print(run)
-    results = load() if options.write else {}
+    everywhere = load() if options.write else {}
+    results = everywhere.setdefault(machine, {}) if options.processes else {}
     end = time.monotonic() + 60 * options.minutes
     for group in options.groups if options.processes else ():
         rows = [row for row in rows_of(group) if options.only in row.name]
@@ -148,12 +155,11 @@ def main() -> None:
                 print(f"{row.name} took longer than ten times its work: measured again")
                 results[row.name] = _measure_and_print(row, run, options.processes, options)
         if options.write:
-            store(results)
+            store(everywhere)
     if options.write:
-        store(results)
-        (HERE / "RESULTS.md").write_text(render(results))
-        draw_ratios(results, HERE / "ratios.svg")
-        draw_sizes(results, HERE / "sizes.svg")
+        (HERE / "RESULTS.md").write_text(render(everywhere))
+        draw_ratios(everywhere, HERE / "ratios.svg")
+        draw_sizes(everywhere, HERE / "sizes.svg")
 
 
 def _measure_and_print(row: Row, run: str, processes: int, options: argparse.Namespace) -> Result:

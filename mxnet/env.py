@@ -67,9 +67,10 @@ VARIABLES = {
             "MXNET_SUBGRAPH_BACKEND",
             str,
             "",
-            "The engine that runs bound symbols and Modules in inference: onnxruntime, openvino, "
-            "inductor, auto (the fastest of those that are installed) or a name of "
-            "mx.executor.register_backend. NONE and MXNet's own names mean our own kernels.",
+            "The engine that runs bound symbols and Modules in inference: onednn_graph, "
+            "onnxruntime, openvino, inductor, auto (the fastest of those that are installed) or "
+            "a name of mx.executor.register_backend. NONE and MXNet's own names mean our own "
+            "kernels.",
         ),
         Variable(
             "MXNET_GRAPH_PASSES",

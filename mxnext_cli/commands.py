@@ -348,6 +348,7 @@ def serve(parser: Parser) -> None:
     add("--labels", help="file with the name of each class in a line")
     add("--top", type=int, help="how many classes the answer names; default: 5 with --labels")
     add("--softmax", action="store_true", help="make probabilities of the outputs")
+    add("--device", metavar="DEVICE", help="where models run: cpu, gpu or gpu:1; default: cpu")
     add("--versions", type=_positive, default=1, help="of a model that are served, newest first")
     add = parser.add_argument_group("network").add_argument
     add("--host", default="127.0.0.1", help="address to listen on")

@@ -34,8 +34,33 @@ exe = x.bind(mx.cpu(), {"x": mx.nd.ones((2,))})
 for _ in range(3):
     exe.forward()[0].wait_to_read()
 """
+_TRAIN = """
+import mxnet as mx
+def chain(n):
+    x = mx.sym.Variable("x")
+    steps = [lambda x: x + 1, mx.sym.tanh, lambda x: x * 0.5, mx.sym.relu, lambda x: x + x]
+    for i in range(n):
+        x = steps[i % 5](x)
+    return x
+exe = chain({nodes}).simple_bind(mx.cpu(), x=(8, 8))
+head = mx.nd.ones((8, 8))
+def step():
+    exe.forward(is_train=True)
+    exe.backward(head)
+    exe.grad_arrays[0].wait_to_read()
+for _ in range(4):
+    step()
+"""
+
+
+def trained(title: str, nodes: int) -> Row:
+    """Return a row of forward and backward through a chain of small operators."""
+    program = (_TRAIN.format(nodes=nodes), "step()")
+    return Row(title, program, {"mxnet": None}, 1.0, number=20, unit="us")
+
+
 ROWS = [
-    once("ResNet-152 infer_shape", _RESNET, "net.infer_shape(**shapes)", 1.5),
+    once("ResNet-152 infer_shape", _RESNET, "net.infer_shape(**shapes)", 1.0),
     once("ResNet-152 load_json", _TEXT, "mx.sym.load_json(text)", 1.0),
     once("ResNet-152 bind", _RESNET, "net.simple_bind(mx.cpu(), grad_req='null', **shapes)", 1.0),
     once("chain of 250, compose", _CHAINS, "chain(250)", 1.0),
@@ -53,4 +78,6 @@ ROWS = [
         1.0,
         number=5,
     ),
+    trained("chain of 250, forward and backward", 250),
+    trained("chain of 1,000, forward and backward", 1000),
 ]

@@ -12,9 +12,9 @@ def prediction(
     """Return a row that runs a network forward."""
     setup = f"net, x = ready({mx}, *{shape})"
     run = "o = predict(net, x)"
-    variants = {
-        "auto": (MX + setup + "; net.hybridize(backend='auto'); predict(net, x)", run),
-    }
+    engine = "; net.hybridize(backend={!r}); predict(net, x)"
+    names = ("auto", "onednn_graph") if len(shape) == 4 else ("auto",)
+    variants = {name: (MX + setup + engine.format(name), run) for name in names}
     peers = predictions(mx, torch, shape)
     return Row(name, (MX + setup, run), peers, goal, number=number, variants=variants, **more)
 

@@ -128,12 +128,22 @@ _ONNX = (
     + """
 import os, tempfile
 folder = tempfile.TemporaryDirectory()
+def fix_parameters(path):
+    # A file lists parameters as inputs, as MXNet's do; engines fold only what cannot change.
+    import onnx
+    model = onnx.load(path)
+    names = {p.name for p in model.graph.initializer}
+    inputs = [i for i in model.graph.input if i.name not in names]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    onnx.save(model, path)
 def exported(net, x):
     predict(net, x)
     params = {("arg:" if p.grad_req != "null" else "aux:") + n: p.data() for n, p in net.collect_params().items()}
     path = os.path.join(folder.name, "net.onnx")
     sym = net(mx.sym.Variable("data"))
     mx.onnx.export_model(sym, params, [x.shape], ["float32"], path)
+    fix_parameters(path)
     return path, x.asnumpy()
 """
 )

@@ -57,7 +57,7 @@ class DataLoaderIter(DataIter):
         self._current_batch = next(self._iter, None)
         return self._current_batch is not None
 
-    def _filled(self, which: int) -> list[Any]:
+    def _pad_batch(self, which: int) -> list[Any]:
         if self._current_batch is None:
             raise ValueError("DataLoaderIter: there is no batch; call next() or reset() first.")
         array = self._current_batch[which].astype(self.dtype)
@@ -69,11 +69,11 @@ class DataLoaderIter(DataIter):
 
     def getdata(self) -> list[Any]:
         """Return the data of the batch."""
-        return self._filled(0)
+        return self._pad_batch(0)
 
     def getlabel(self) -> list[Any]:
         """Return the labels of the batch."""
-        return self._filled(1)
+        return self._pad_batch(1)
 
     def getpad(self) -> int:
         """Return how many samples of the batch are filling."""

@@ -165,7 +165,7 @@ def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report)
     """Compare a file, which runs in a process of its own, with the model."""
     results = run_file(file, cases)
     for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
-        report.add(name, compare(results[name], source.run(feed)))
+        report.add(name, compare(results[name], source.run_as_written(feed)))
 
 
 def _all_cases(source: Model, dynamic: dict[str, tuple] | None, inputs: Any) -> dict[str, Feed]:

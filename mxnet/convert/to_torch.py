@@ -402,7 +402,12 @@ class TorchWriter:
 
     def call_layer(self, call: TorchCall, layer: nn.Module, *args: Any) -> fx.Node:
         """Add a layer of torch under the name of the node, and a call of it."""
-        path = _identifier(call.node.name)
+        path = name = _identifier(call.node.name)
+        taken = {p.partition(".")[0] for p in (*self.model.names.values(), *self._params)}
+        number = 0
+        while path in taken or hasattr(self.root, path):
+            number += 1
+            path = f"{name}_{number}"
         self.root.add_module(path, layer)
         return self.graph.call_module(path, args)
 

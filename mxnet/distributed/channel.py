@@ -20,6 +20,7 @@ import json
 import os
 import select
 import socket
+import stat
 import struct
 import sys
 import threading
@@ -360,10 +361,13 @@ def _listening_descriptors() -> set[int]:
         return set()
     descriptors = set()
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (numbers, not paths)
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as sock:
-            is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            if is_listening and sock.family in (socket.AF_INET, socket.AF_INET6):
-                descriptors.add(int(name))
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as sock:
+                is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                if is_listening and sock.family in (socket.AF_INET, socket.AF_INET6):
+                    descriptors.add(int(name))
     return descriptors
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import copy
 import datetime
-import os
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +20,11 @@ from ..error import MXNetError
 from ..ops.nn import over_workers
 from .channel import closing_listeners
 from .heartbeat import (
+    OWN_WORK,
     HeartbeatMonitor,
     WorkerFailed,
-    describe_failure,
     describe_line,
+    end_process,
     silence_limit,
 )
 from .rendezvous import Job, Members, join, read_job
@@ -106,10 +106,11 @@ class Group:
             self.size,
             silence_limit(),
             serves=members.server is not None,
+            rendezvous=job.describe_rendezvous(members.hosts[0]),
         )
+        self.monitor.start()  # a worker may be lost while the others connect to it
         with closing_listeners():
             self._start_processes(members.store)
-        self.monitor.start()
         atexit.register(self._abandon)
 
     def _start_processes(self, store: JobStore) -> None:
@@ -263,15 +264,25 @@ class Group:
         if monitor.failure is None and waited < self.timeout:
             return None
         if monitor.failure is None:
-            self._report_late_rank(monitor, what)
+            with contextlib.suppress(RuntimeError):  # the rendezvous is lost as well
+                self._report_late_rank(monitor, what)
         monitor.has_unfinished = monitor.has_failed = True
-        return WorkerFailed(describe_failure(monitor.failure or {}, monitor.rank, what, waited))
+        return WorkerFailed(monitor.describe(what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
         """Report the rank that has taken part in the fewest collectives."""
         beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
+        if not beat["doing"].startswith(OWN_WORK) and beat["for"] > self.timeout / 2:
+            why = (
+                f"cannot finish {what} within {self.timeout:g} s (MXNET_KVSTORE_TIMEOUT), although "
+                f"nobody is late: rank {late} has been in {beat['doing']} for {beat['for']:g} s. "
+                f"The network between some of {self._members()} is cut or very slow, or their "
+                "programs differ"
+            )
+            monitor.report_failure(None, "", 0, why)
+            return
         monitor.report_failure(
             late,
             beat["host"],
@@ -280,6 +291,12 @@ class Group:
             f"{beat['doing']}{describe_line(beat)} for {beat['for']:g} s. MXNET_KVSTORE_TIMEOUT "
             "sets the limit",
         )
+
+    def _members(self) -> str:
+        if self.size > 8:
+            return f"the {self.size} workers"
+        pairs = zip(self.ranks, self.hosts, strict=True)
+        return ", ".join(f"rank {rank} on {host}" for rank, host in pairs)
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
         """Return the error for a broken connection, after finding out whose it was."""
@@ -290,15 +307,13 @@ class Group:
         waited = time.monotonic() - start
         if failure is None:
             failure = {"why": f"lost a connection: {str(error).partition(chr(10))[0]}"}
-        return WorkerFailed(describe_failure(failure, monitor.rank, what, waited))
+        return WorkerFailed(monitor.describe(what, waited, failure))
 
     def _abandon(self) -> None:
         """End at once if a collective was given up: torch would wait for it at the very end."""
         if self.monitor.has_unfinished:
             self.monitor.stop()
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(1)
+            end_process()
 
     def close(self) -> None:
         """Leave the job."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import datetime
 import json
 import os
 import socket
@@ -16,7 +17,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import env
 from ..error import MXNetError
@@ -55,13 +56,23 @@ class HeartbeatMonitor:
         Seconds of silence after which a rank counts as lost.
     serves : bool
         Whether this process serves the rendezvous, and so must be the last to leave.
+    rendezvous : str
+        Who serves the rendezvous, and where, for messages.
     """
 
     def __init__(
-        self, store: JobStore, rank: int, size: int, heartbeat: float, serves: bool
+        self,
+        store: JobStore,
+        rank: int,
+        size: int,
+        heartbeat: float,
+        serves: bool,
+        rendezvous: str = "the process that serves the rendezvous",
     ) -> None:
         self.store, self.rank, self.size, self.heartbeat = store, rank, size, heartbeat
-        self.serves = serves
+        self.serves, self.rendezvous = serves, rendezvous
+        # Over a link that is cut, an answer would be waited for in vain.
+        store.set_timeout(datetime.timedelta(seconds=heartbeat))
         self.interval = min(1.0, heartbeat / 4)
         self.failure: dict[str, Any] | None = None
         self.has_failed = False  # the main thread has raised, or is about to
@@ -70,6 +81,7 @@ class HeartbeatMonitor:
         self.host = socket.gethostname()
         self._next = (rank + 1) % size
         self._seen: tuple[int | None, float] = (None, time.monotonic())
+        self._left: tuple[int, str, int] | None = None  # who has left, before a connection broke
         self._beats = 0
         self._stop = threading.Event()
         self._main = threading.main_thread().ident
@@ -131,7 +143,7 @@ class HeartbeatMonitor:
 
     # -- the others ---------------------------------------------------------------------------
 
-    def report_failure(self, rank: int, host: str, pid: int, why: str) -> dict[str, Any]:
+    def report_failure(self, rank: int | None, host: str, pid: int, why: str) -> dict[str, Any]:
         """Write the failure, unless there is one; return the one that counts."""
         own = {"rank": rank, "host": host, "pid": pid, "why": why}
         counted = self.store.compare_set("failure", "", json.dumps(own))
@@ -156,20 +168,27 @@ class HeartbeatMonitor:
             time.sleep(0.05)
         return self.failure
 
+    def describe(self, what: str, seconds: float, failure: dict[str, Any] | None = None) -> str:
+        """Return the one error message: who failed, where and how, and what this rank was doing."""
+        cause = describe_cause(failure or self.failure or {})
+        return f"{cause}. Rank {self.rank} on {self.host} was in {what} for {seconds:.1f} s."
+
     # -- the thread ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        lost: float | None = None
+        heard = time.monotonic()
         while not self._stop.wait(self.interval):
             try:
                 self._beat()
                 self._look()
-                lost = None
+                heard = time.monotonic()
             except Exception:  # of the connection to the store: this thread must not die of any
-                now = time.monotonic()
-                lost = now if lost is None else lost
-                if now - lost > self.heartbeat and self.failure is None:
-                    why = "does not answer: the process that serves the rendezvous is gone"
+                silent = time.monotonic() - heard
+                if silent > self.heartbeat and self.failure is None:
+                    why = (
+                        f"has lost {self.rendezvous}: it was killed, crashed or is frozen, or the "
+                        f"network is cut. It has not answered for {silent:.1f} s"
+                    )
                     self.failure = {"rank": None, "host": "", "pid": 0, "why": why}
             if self.failure is not None:
                 self._exit_after_grace()
@@ -192,16 +211,18 @@ class HeartbeatMonitor:
 
     def _look(self) -> None:
         """Read the next rank's heartbeat; silence for too long is a failure."""
-        if self._next == self.rank or self.failure is not None:
+        if self.failure is not None:
             return
         is_suspected = self.store.check(["suspect"])
+        if is_suspected and self._left is not None:
+            why = "ended its program while others still needed it"
+            self.report_failure(*self._left, why)
+        if self._next == self.rank or self.failure is not None:
+            return
         beat = self.beat_of(self._next)
         if self.store.check([f"left/{self._next}"]):
-            if is_suspected:
-                why = "ended its program while others still needed it"
-                self.report_failure(self._next, beat["host"], beat["pid"], why)
-            else:
-                self._follow((self._next + 1) % self.size)
+            self._left = (self._next, beat["host"], beat["pid"])
+            self._next, self._seen = (self._next + 1) % self.size, (None, time.monotonic())
             return
         now = time.monotonic()
         if beat.get("n") != self._seen[0]:
@@ -210,13 +231,10 @@ class HeartbeatMonitor:
         silent = now - self._seen[1]
         if silent > (3 * self.interval if is_suspected else self.heartbeat):
             why = (
-                f"was killed, crashed or is frozen: it has been silent for {silent:.1f} s, and "
-                f"was last in {beat['doing']}{describe_line(beat)}"
+                f"was killed, crashed or is frozen, or its network is cut: it has been silent for "
+                f"{silent:.1f} s, and was last in {beat['doing']}{describe_line(beat)}"
             )
             self.report_failure(self._next, beat["host"], beat["pid"], why)
-
-    def _follow(self, rank: int) -> None:
-        self._next, self._seen = rank, (None, time.monotonic())
 
     def _exit_after_grace(self) -> None:
         """End the process if the main thread does not hear of the failure in time."""
@@ -227,11 +245,17 @@ class HeartbeatMonitor:
         if self.has_failed:
             return
         _, what, since = self.doing
-        message = describe_failure(self.failure or {}, self.rank, what, time.monotonic() - since)
-        sys.stdout.flush()
-        sys.stderr.write(f"mxnet.distributed.WorkerFailed: {message}\n")
-        sys.stderr.flush()
-        os._exit(1)
+        message = self.describe(what, time.monotonic() - since)
+        end_process(f"mxnet.distributed.WorkerFailed: {message}\n")
+
+
+def end_process(last_words: str = "") -> NoReturn:
+    """End this process at once with status 1, also if nobody reads what it writes any more."""
+    for stream, text in ((sys.stdout, ""), (sys.stderr, last_words)):
+        with contextlib.suppress(OSError, ValueError):  # the launcher may be what is gone
+            stream.write(text)
+            stream.flush()
+    os._exit(1)
 
 
 def parse_record(data: bytes) -> dict[str, Any] | None:
@@ -262,6 +286,18 @@ def read_failure(store: Any) -> dict[str, Any] | None:
     return parse_failure(store.get("failure")) if store.check(["failure"]) else None
 
 
+def describe_cause(failure: dict[str, Any]) -> str:
+    """Return who failed, where and how.
+
+    >>> describe_cause({"rank": 1, "host": "node7", "pid": 4711, "why": "was killed"})
+    'Rank 1 on node7 (pid 4711) was killed'
+    """
+    if failure.get("rank") is None:
+        return f"The job {failure.get('why')}"
+    process = f" (pid {failure['pid']})" if failure["pid"] else ""
+    return f"Rank {failure['rank']} on {failure['host']}{process} {failure['why']}"
+
+
 def describe_line(beat: dict[str, Any]) -> str:
     """Return the line of the program that a heartbeat names, for messages."""
     return f" (at {beat['at']})" if beat.get("at") else ""
@@ -277,11 +313,3 @@ def _line_of(thread: int | None) -> str:
         return ""
     code = frame.f_code
     return f"{Path(code.co_filename).name}:{frame.f_lineno} in {code.co_name}"
-
-
-def describe_failure(failure: dict[str, Any], rank: int, what: str, seconds: float) -> str:
-    """Return the one error message: who failed, where and how, and what this rank was doing."""
-    who = "The job"
-    if failure.get("rank") is not None:
-        who = f"Rank {failure['rank']} on {failure['host']} (pid {failure['pid']})"
-    return f"{who} {failure.get('why')}. Rank {rank} was in {what} for {seconds:.1f} s."

@@ -1,16 +1,18 @@
 """How processes meet: which job the launcher's variables describe, and who has arrived.
 
 Understood are MXNet's own variables (``DMLC_*``), torchrun's (``RANK``, ``WORLD_SIZE``,
-``MASTER_ADDR``), and for the rank those of MPI and Slurm. Processes meet at the job's key-value
-service, which admits those that know the job's secret.
+``MASTER_ADDR``), and for the rank those of MPI, Slurm and Kubernetes. Processes meet at the job's
+key-value service, which admits those that know the job's secret.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import socket
+import struct
 import sys
 import time
 import warnings
@@ -26,13 +28,21 @@ from .channel import SECRET, ChannelError, escape, is_loopback, read_secret
 from .heartbeat import WorkerFailed, parse_record
 from .store import JobStore, StoreServer
 
-RANKS = ("RANK", "DMLC_WORKER_ID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+RANKS = (
+    "RANK",
+    "DMLC_WORKER_ID",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "SLURM_PROCID",
+    "JOB_COMPLETION_INDEX",  # of an indexed job of Kubernetes
+)
 SIZES = ("WORLD_SIZE", "DMLC_NUM_WORKER", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 LOCAL_RANKS = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
 LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
 ROLES = ("worker", "server", "scheduler")
 QUIET_SECONDS = 10.0  # of waiting, after which a process says what for
 REMINDER_SECONDS = 30.0
+SIOCGIFADDR = 0x8915  # of Linux: the address of an interface
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,11 @@ class Job:
     has_scheduler: bool  # whether the rendezvous is served by a process that is not a worker
     attempt: int  # how often the launcher has restarted the job
     has_agent: bool = False  # whether torchrun's agent is at that address
+
+    def describe_rendezvous(self, first_host: str) -> str:
+        """Return who serves the rendezvous, and where; `first_host` is that of rank 0."""
+        who = "the launcher or scheduler" if self.has_scheduler else f"rank 0 on {first_host}"
+        return f"{who} at {self.host}:{self.port}"
 
     @property
     def is_local(self) -> bool:
@@ -180,7 +195,9 @@ def open_store(job: Job, seconds: float) -> JobStore:
             if job.has_agent:
                 text = _agent_store(job, left).get(_announcement(job)).decode()
                 host, port = text.rsplit(" ", 1)[0], int(text.rsplit(" ", 1)[1])
-            return JobStore(host, port, min(left, patience), prefix=prefix)
+            store = JobStore(host, port, min(left, patience), prefix=prefix)
+            store.set_timeout(datetime.timedelta(seconds=seconds))
+            return store
         except (ChannelError, RuntimeError, ValueError) as error:
             why = escape(str(error).partition("\n")[0])
             left = end - time.monotonic()
@@ -198,24 +215,47 @@ def _say(text: str) -> None:
     sys.stderr.flush()
 
 
-def choose_interface(job: Job) -> None:
-    """Set the network interface of torch's libraries: DMLC_INTERFACE, or that of a local job."""
-    name = os.environ.get("DMLC_INTERFACE")
+def choose_interface(job: Job, own_host: str) -> None:
+    """Set the network interface of torch's libraries.
+
+    It is DMLC_INTERFACE, loopback for a local job, or for Gloo that of `own_host`, the address by
+    which the rendezvous is reached: Gloo itself would look up the name of the host, which often
+    leads to loopback.
+    """
+    name, libraries = os.environ.get("DMLC_INTERFACE"), ["GLOO", "NCCL"]
     if not name and job.is_local:
         names = [n for _, n in socket.if_nameindex()] if hasattr(socket, "if_nameindex") else []
         name = next((n for n in ("lo", "lo0") if n in names), None)
+    elif not name:
+        libraries, name = ["GLOO"], _interface_of(own_host)
     if name:
-        for library in ("GLOO", "NCCL"):
+        for library in libraries:
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
+
+
+def _interface_of(address: str) -> str | None:
+    """Return the name of the interface that has an IPv4 address; None where it is not known."""
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # it has no address
+                request = struct.pack("256s", name.encode()[:15])
+                answer = fcntl.ioctl(probe.fileno(), SIOCGIFADDR, request)
+                if socket.inet_ntoa(answer[20:24]) == address:
+                    return name
+    return None
 
 
 def join(job: Job) -> Members:
     """Arrive as a worker, wait for all others, and return who they are."""
-    choose_interface(job)
     seconds = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     serves = not job.has_scheduler and job.rank == 0
     server = serve_store(job) if serves else None
     store = open_store(job, seconds)
+    choose_interface(job, store.own_host)
     rank = store.add("arrivals", 1) - 1 if job.rank is None else job.rank
     if rank >= job.size:
         raise MXNetError(

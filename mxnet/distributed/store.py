@@ -17,7 +17,7 @@ from .channel import Channel, ChannelError, Listener, connect
 DEFAULT_SECONDS = 300.0
 
 
-class StoreServer:
+class StoreServer(Listener):
     """Holds values by key, and serves them to the processes that know the job's secret.
 
     Parameters
@@ -37,19 +37,9 @@ class StoreServer:
     def __init__(self, host: str, port: int, secret: bytes | None = None) -> None:
         self._values: dict[str, bytes] = {}
         self._changed = threading.Condition()
-        self._listener = Listener(host, port, self._serve, secret)
-        self.port = self._listener.port
+        super().__init__(host, port, self._answer, secret)
 
-    @property
-    def strangers(self) -> int:
-        """How many connections did not prove the secret."""
-        return self._listener.strangers
-
-    def close(self) -> None:
-        """Accept no more connections."""
-        self._listener.close()
-
-    def _serve(self, channel: Channel) -> None:
+    def _answer(self, channel: Channel) -> None:
         while True:
             request, data = channel.receive()
             answer, values = CALLS[request.pop("call")](self, *data, **request)

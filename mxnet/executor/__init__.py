@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import ndarray
-from . import subgraphs
+from . import onednn_graph, subgraphs
 from .backends import register_backend
 from .binding import bind, simple_bind
 from .cached_op import CachedOp
@@ -15,6 +15,7 @@ __all__ = [
     "Compiled",
     "Executor",
     "bind",
+    "onednn_graph",
     "register_backend",
     "simple_bind",
     "subgraphs",

@@ -147,6 +147,11 @@ def infer_storage(graph: Graph, known: Mapping[str, str] | None = None) -> Value
     return values
 
 
+def makes_sparse(graph: Graph) -> bool:
+    """Return whether dense values become sparse in a graph."""
+    return any(n.op is op_cast_storage and n.typed["stype"] != DENSE for n in graph.nodes)
+
+
 def is_sparse(values: Values) -> bool:
     """Return whether anything is not dense."""
     return any(s != DENSE for stypes in values.values() for s in stypes)
@@ -222,19 +227,19 @@ def apply_to_arrays(
 def _dispatch_sparse(node: Node, kernel: Callable, gradients: list[Gradient | None]) -> Callable:
     op = node.operator
     own_attrs = {k: v for k, v in node.typed.items() if k in node.attrs}
-    makes_sparse = op is op_cast_storage
+    casts = op is op_cast_storage
 
     def dispatching(*arguments: SparseValue, **attrs: Any) -> Any:
-        if not makes_sparse and not any(isinstance(a, BaseSparseNDArray) for a in arguments):
+        if not casts and not any(isinstance(a, BaseSparseNDArray) for a in arguments):
             return kernel(*arguments, **attrs)
         training = attrs[op.context_parameter].training if op.context_parameter else False
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(train_mode=training):
             inputs = [_array(a, g) for a, g in zip(arguments, gradients, strict=True)]
             first = inputs[0]
-            if op is op_dot and isinstance(first, CSRNDArray):
-                inputs[0] = first.detach()  # MXNet gives a csr factor no gradient
-            if makes_sparse:
+            if op is op_dot:
+                inputs = _without_csr_gradient(inputs, node.typed, gradients)
+            if casts:
                 assert first is not None
                 output = cast_storage(first, own_attrs["stype"])
             else:
@@ -246,6 +251,24 @@ def _dispatch_sparse(node: Node, kernel: Callable, gradients: list[Gradient | No
         )
 
     return dispatching
+
+
+def _without_csr_gradient(
+    factors: Sequence[NDArray | None],
+    attrs: Mapping[str, Any],
+    gradients: Sequence[Gradient | None],
+) -> list[NDArray | None]:
+    """Return factors of `dot`, a csr one outside the graph if MXNet's kernel gives it nothing."""
+    left, right = factors
+    if isinstance(left, CSRNDArray):
+        target = gradients[1]
+        is_own = attrs["transpose_a"] or target is None or target.sparse
+        if is_own and not attrs["transpose_b"] and attrs["forward_stype"] != CSR:
+            return [left.detach(), right]
+    elif isinstance(right, CSRNDArray) and left is not None and left.stype == DENSE:
+        is_own = attrs["forward_stype"] == DENSE and not attrs["transpose_a"]
+        return [left, right.detach() if is_own else right]
+    return [left, right]
 
 
 def _array(value: SparseValue, gradient: Gradient | None) -> NDArray | None:

@@ -288,15 +288,15 @@ def _explain_missing(symbol: Any, names: Sequence[str], args: Any) -> str:
     """Return which arrays `bind` still needs, with their shapes where they can be inferred."""
     if not isinstance(args, Mapping):
         return ""
-    given = {name: args[name].shape for name in names if name in args}
+    arg_shapes = {name: args[name].shape for name in names if name in args}
     try:
-        shapes = symbol.infer_shape_partial(**given)[0] or [()] * len(names)
+        shapes = symbol.infer_shape_partial(**arg_shapes)[0] or [()] * len(names)
     except MXNetError:
         shapes = [()] * len(names)
     missing = [
         f"{name} {tuple(shape)}" if shape and all(shape) else name
         for name, shape in zip(names, shapes, strict=True)
-        if name not in given
+        if name not in arg_shapes
     ]
     return (
         f" bind needs an array for every argument; these are missing: {', '.join(missing)}. "

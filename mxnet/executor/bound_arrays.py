@@ -101,6 +101,13 @@ class BoundArrays:
         leaf = self.leaves[position] = tensor.data.requires_grad_()
         return leaf
 
+    def tensors(self, nodes: Sequence[Node]) -> list[Tensor]:
+        """Return the memory of variables, none of which is sparse."""
+        positions, states = self._argument_at, self._state_at
+        return [
+            plain(self.args[positions[n]] if n in positions else self.aux[states[n]]) for n in nodes
+        ]
+
     def _sparse_value(
         self, array: BaseSparseNDArray, position: int, training: bool
     ) -> BaseSparseNDArray:

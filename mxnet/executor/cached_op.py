@@ -20,7 +20,7 @@ from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachab
 from ..imperative.state import Session, state
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
-from .array_kernels import apply_to_arrays, integer_kernels, tensor_of
+from .array_kernels import apply_to_arrays, integer_kernels, makes_sparse, tensor_of
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .differentiation import INLINE_LIMIT, has_partial_outputs, join_gradients
@@ -59,6 +59,7 @@ class CachedOp:
         "_hook",
         "_joins_gradients",
         "_kernels",
+        "_makes_sparse",
         "_passed",
         "_programs",
         "_run",
@@ -87,6 +88,7 @@ class CachedOp:
         ]
         limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
         self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
+        self._makes_sparse = makes_sparse(sym._graph)
         self._hook: OpHook | None = None
         self._run = GraphRun(sym._graph)
 
@@ -115,6 +117,8 @@ class CachedOp:
         integers: tuple[int, ...] = ()  # inputs that are integers with gradients
         session = state.session
         feed: list[Tensor | NDArray]
+        if self._makes_sparse:
+            return self._run_by_operators(args)
         try:
             if session is None:
                 feed = [operand_in(None, a) if a._data is None else a._data for a in args]

@@ -89,14 +89,14 @@ def head_gradients(
     out_grads: Sequence[NDArray | None],
     variables: Collection[Node],
 ) -> dict[int, Tensor]:
-    """Return the gradients to start from, by the number of the output.
+    """Return the gradients to start from, by the number of the output; None has none.
 
     `variables` are those whose gradients are computed. Of an output that a Group shows several
     times the last gradient counts, as in MXNet.
     """
     starts: dict[tuple, tuple[int, Tensor]] = {}
     for number, (entry, head, grad) in enumerate(zip(graph.heads, heads, out_grads, strict=True)):
-        if head is None or not head.requires_grad:
+        if head is None:
             continue
         if grad is not None and grad.shape == tuple(head.shape):
             value = _fit(dense_of(grad), head)

@@ -36,6 +36,7 @@ from .differentiation import (
 )
 from .monitoring import Watcher
 from .program import Program
+from .repetition import Repetition
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -93,6 +94,7 @@ class Executor:
         self._programs: dict[tuple[bool, bool, bool], Program | BackendProgram] = {}
         self._kernels: dict[Node, Callable] = {}
         self._heads: list[Tensor | NDArray] | None = None  # of a training forward, until backward
+        self._repetition = Repetition()
         self._last_mode: bool | None = None
         self._draws = draws_random_numbers(self._graph)
         self._random_state: Tensor | None = None
@@ -145,21 +147,42 @@ class Executor:
             self._feed(name, value)
         training = bool(is_train)
         self._last_mode = training
-        self._heads = None  # with the memory of the last forward
+        self._forget()
         if self._draws:
             self._random_state = get_rng_state(torch_device(self._ctx))
         if self._monitor is not None:
             self._watcher = Watcher(self._watch, self._monitor_all)
         program = self._program(training, tracked=False)
-        feed = [self._bound.value(node, training) for node in program.variables]
-        heads = self._run(program, feed, training)
-        self._heads = heads if training else None
+        heads = self._run_training(program) if training else None
+        self._heads = heads
+        if heads is None:
+            feed = [self._bound.value(node, False) for node in program.variables]
+            heads = self._run(program, feed, False)
         self._set_outputs([h if isinstance(h, BaseSparseNDArray) else tensor_of(h) for h in heads])
         return self.outputs
 
     def release_outputs(self) -> None:
         """Forget the last forward: its outputs and what backward would need."""
-        self._outputs = self._heads = None
+        self._outputs = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """Free what backward would need."""
+        self._heads = None
+        self._repetition.reset()
+
+    def _run_training(self, program: Program | BackendProgram) -> list[Tensor | NDArray]:
+        """Return the heads of a training step; see `repetition`."""
+        inputs = None
+        if self._watcher is None and self._repetition.is_possible(program):
+            inputs = self._bound.tensors(program.variables)
+            heads = self._repetition.forward(inputs)
+            if heads is not None:
+                return [*heads]
+        feed: list[Any] = [self._bound.value(node, True) for node in program.variables]
+        if inputs is None:
+            return self._run(program, feed, True)
+        return self._repetition.watch_forward(feed, inputs, lambda: self._run(program, feed, True))
 
     def _run(
         self, program: Program | BackendProgram, feed: Sequence[Tensor | NDArray], tracked: bool
@@ -197,19 +220,30 @@ class Executor:
         unseen = self._monitor is not None and self._watcher is None
         if heads is None or unseen:
             heads = self._replay(is_train)
-        members = [member_of_graph(h) for h in heads]
-        arguments = self._graph.arguments
-        starts = head_gradients(
-            self._graph, members, head_grads, {arguments[i] for i in differentiated}
-        )
+        members, starts = self._starts(heads, head_grads)
+        repetition = self._repetition
+        if repetition.is_repeated and not repetition.can_start(starts):
+            members, starts = self._starts(self._replay(is_train), head_grads)
         self._heads = None  # what follows uses the graph up
         try:
-            gradients = self._differentiate(members, starts, differentiated)
+            if repetition.is_repeated:
+                gradients = repetition.backward(starts)
+            else:
+                gradients = self._differentiate(members, starts, differentiated)
         except MXNetError:
             raise
         except RuntimeError as error:
             raise explain(error) from error
         self._bound.receive(gradients)
+
+    def _starts(
+        self, heads: Sequence[Tensor | NDArray], head_grads: Sequence[NDArray | None]
+    ) -> tuple[list[Tensor | None], dict[int, Tensor]]:
+        """Return the heads that have gradients, and from which gradients backward starts."""
+        members = self._repetition.tracked([member_of_graph(h) for h in heads])
+        arguments = self._graph.arguments
+        variables = {arguments[i] for i in self._bound.differentiated}
+        return members, head_gradients(self._graph, members, head_grads, variables)
 
     def _replay(self, is_train: bool) -> list[Tensor | NDArray]:
         """Run the last forward again, for its graph alone.
@@ -219,6 +253,7 @@ class Executor:
         of a step: by 9 % for six convolutions). So the rare second backward pays with another
         forward: same random numbers, arguments as they are now, auxiliary states untouched.
         """
+        self._forget()
         training = is_train if self._last_mode is None else bool(self._last_mode and is_train)
         program = self._program(training, tracked=True)
         feed = []
@@ -241,15 +276,17 @@ class Executor:
         leaves = tuple(self._bound.leaves[i] for i in differentiated)
         watcher = self._watcher
         views = () if watcher is None else watcher.views
-        gradients = run_engine(
-            cast("tuple[Tensor, ...]", tuple(heads[number] for number in starts)),
-            tuple(starts.values()),
-            False,
-            False,
-            leaves + views,
-            True,
-            accumulate_grad=False,
-        )
+        with self._repetition.watch_backward():
+            gradients = run_engine(
+                cast("tuple[Tensor, ...]", tuple(heads[number] for number in starts)),
+                tuple(starts.values()),
+                False,
+                False,
+                leaves + views,
+                True,
+                accumulate_grad=False,
+            )
+        self._repetition.finish(starts, gradients)
         if watcher is not None and views:
             variables = [self._graph.arguments[i] for i in differentiated]
             watcher.show_gradients(self._graph, variables, starts, gradients[len(leaves) :])

@@ -330,6 +330,11 @@ class Program:
         self.steps = scheduler.steps()
 
     @property
+    def runs_plain_kernels(self) -> bool:
+        """Whether it runs operators' own kernels, on tensors of one device."""
+        return self._devices is None and self._wrap is None
+
+    @property
     def steps(self) -> list[Step]:
         """What is run, in order; new ones may be set."""
         return self._steps

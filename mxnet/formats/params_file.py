@@ -405,7 +405,7 @@ class ParamsReader:
         self.need(needed, f"{needed} bytes of {row.name} data for shape {shape}")
         raw = _allocate(needed)
         content = raw.numpy().data
-        self.filled(self.file.readinto(content), needed)
+        self.advance(self.file.readinto(content), needed)
         if self.pieces is not None:
             self.pieces.append(bytes(content) if row.torch is torch.bool else content)
         if row.torch is torch.bool:
@@ -435,7 +435,7 @@ class ParamsReader:
         """Read so many bytes."""
         self.need(count, what)
         raw = self.file.read(count)
-        self.filled(len(raw), count)
+        self.advance(len(raw), count)
         if self.pieces is not None:
             self.pieces.append(raw)
         return raw
@@ -446,7 +446,7 @@ class ParamsReader:
         if count > left:
             self.fail(what, f"{left} bytes before the end of the file")
 
-    def filled(self, count: int, needed: int) -> None:
+    def advance(self, count: int, needed: int) -> None:
         """Note that bytes were read, if all of them arrived."""
         if count != needed:
             self.fail(f"{needed} bytes", f"{count}: the file became shorter while it was read")

@@ -127,9 +127,10 @@ class HybridBlock(Block):
         active : bool
             Whether to run as a graph; with False, eagerly again.
         backend : str
-            An engine that runs the graph in inference: ``"onnxruntime"``, ``"openvino"``,
-            ``"inductor"`` (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name
-            of `mx.executor.register_backend`. Its first result is checked against our own. Names of
+            An engine that runs the graph in inference: ``"onednn_graph"`` (networks of
+            convolutions; needs torch alone), ``"onnxruntime"``, ``"openvino"``, ``"inductor"``
+            (torch.compile), ``"auto"`` (the fastest on the given shapes) or a name of
+            `mx.executor.register_backend`. Its first result is checked against our own. Names of
             MXNet's that fuse operators are accepted; their work is the built-in executor's.
         clear : bool
             Forget a graph traced before.

@@ -8,6 +8,8 @@ module's parameters, and gradients go to their `grad`. Whoever owns the leaf get
 from __future__ import annotations
 
 import inspect
+import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -76,6 +78,7 @@ class GluonModule(nn.Module):
             else:
                 self._tensors.update(_tensors_of(child))
         self._names = [param.name for param in self._tensors]
+        self._parts = [m for m in self.modules() if isinstance(m, GluonModule) and m is not self]
 
     def _register(self, path: str, param: Parameter) -> None:
         """Register a tensor under a name, in which dots separate modules."""
@@ -103,7 +106,8 @@ class GluonModule(nn.Module):
 
     def _run(self, tensors: Sequence[Tensor], inputs: Sequence[Any]) -> Any:
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
-        with scope(self.training), substituting(dict(zip(self._tensors, tensors, strict=True))):
+        substitutes = dict(zip(self._tensors, tensors, strict=True))
+        with scope(self.training), substituting(substitutes), calling_hooks(self):
             return to_tensors(self.block(*to_arrays(inputs)))
 
     def extra_repr(self) -> str:
@@ -203,6 +207,64 @@ def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
         yield
     finally:
         state.substitutes = previous
+
+
+@contextmanager
+def calling_hooks(module: GluonModule) -> Iterator[None]:
+    """Have forward hooks of the modules inside see what their blocks take and return.
+
+    Blocks call each other, not the modules. So each hook waits at the block, in this thread; and
+    since a graph calls no blocks, hybridized ones run without theirs meanwhile.
+    """
+    watched = [m for m in module._parts if m._forward_pre_hooks or m._forward_hooks]
+    if any(m._backward_hooks or m._backward_pre_hooks for m in module._parts):
+        warnings.warn(
+            "backward hooks of modules inside as_torch() are not called: have a forward hook call "
+            "output.register_hook, or register them on the whole module.",
+            stacklevel=6,
+        )
+    if not watched:
+        yield
+        return
+    thread = threading.get_ident()
+    handles = [handle for m in watched for handle in _attach(m, thread)]
+    blocks = [m.block for m in (module, *module._parts)]
+    hybridized = [b for b in blocks if isinstance(b, HybridBlock) and b._active]
+    try:
+        for block in hybridized:
+            block._active = False
+        yield
+    finally:
+        for block in hybridized:
+            block._active = True
+        for handle in handles:
+            handle.detach()
+
+
+def _attach(module: GluonModule, thread: int) -> list[Any]:
+    """Have the block of a module call the module's hooks; return handles to end that."""
+
+    def call(hook: Any, *values: Any) -> None:
+        if hook(module, *to_tensors(values)) is not None:
+            raise MXNetError(
+                f"A hook of {type(module.block).__name__} '{module.block.name}' returned a value: "
+                "hooks of modules inside as_torch() can look at values, not replace them."
+            )
+
+    def before(block: Block, args: tuple) -> None:
+        if threading.get_ident() == thread:
+            for key, hook in list(module._forward_pre_hooks.items()):
+                keywords = ({},) if key in module._forward_pre_hooks_with_kwargs else ()
+                call(hook, args, *keywords)
+
+    def after(block: Block, args: tuple, output: Any) -> None:
+        if threading.get_ident() == thread:
+            for key, hook in list(module._forward_hooks.items()):
+                keywords = ({},) if key in module._forward_hooks_with_kwargs else ()
+                call(hook, args, *keywords, output)
+
+    block = module.block
+    return [block.register_forward_pre_hook(before), block.register_forward_hook(after)]
 
 
 def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:

@@ -64,7 +64,7 @@ class Trainer:
         compression_params: Mapping[str, Any] | None = None,
         update_on_kvstore: bool | None = None,
     ) -> None:
-        self._params = _listed(params)
+        self._params = _list_parameters(params)
         self._param2idx = {param.name: i for i, param in enumerate(self._params)}
         for param in self._params:
             param._set_trainer(self)
@@ -475,7 +475,7 @@ class Trainer:
         self._optimizer.param_dict = dict(enumerate(self._params))
 
 
-def _listed(params: Any) -> list[Parameter]:
+def _list_parameters(params: Any) -> list[Parameter]:
     """Return the parameters in the order in which they are numbered."""
     items = getattr(params, "items", None)
     if items is not None:

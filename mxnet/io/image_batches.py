@@ -100,7 +100,7 @@ class ImageFiller:
         return header.id
 
     def _label(self, header: IRHeader, width: int, where: str) -> np.ndarray | float:
-        result = _listed(self.labels, header, where)
+        result = _find_label(self.labels, header, where)
         size = np.size(result)
         if size != width:
             raise MXNetError(
@@ -158,7 +158,7 @@ class DetectionFill:
         return header.id
 
     def _values(self, header: IRHeader, where: str) -> np.ndarray:
-        values = np.atleast_1d(np.asarray(_listed(self.labels, header, where), np.float32))
+        values = np.atleast_1d(np.asarray(_find_label(self.labels, header, where), np.float32))
         if 0 < self.label_width != values.size:
             raise MXNetError(
                 f"{where[0].upper()}{where[1:]} provides {values.size}-dimensional label but "
@@ -175,7 +175,7 @@ class DetectionFill:
         return values
 
 
-def _listed(
+def _find_label(
     labels: dict[int, np.ndarray] | None, header: IRHeader, where: str
 ) -> np.ndarray | float:
     """Return the label of the list, if there is one, else that of the record."""

@@ -37,6 +37,7 @@ class Peer:
     def __init__(self, group: Group, name: str) -> None:
         self.group, self.name = group, name
         self._unanswered = 0
+        self._where = name
         host, port = self._find(env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
         self._where = f"{name} at {host}:{port}"
         try:
@@ -108,16 +109,10 @@ class Peer:
         if error is not None:
             monitor.suspect()
             monitor.wait_for_failure(8.0)
-        failure = monitor.failure
         monitor.has_failed = monitor.has_unfinished = True
-        who = f"{self.name} {'is lost' if error is not None else 'does not answer'}"
-        if failure is not None and failure.get("rank") is not None:
-            who = f"Rank {failure['rank']} on {failure['host']} {failure['why']}"
-        reason = "" if error is None else f": {error}"
-        raise WorkerFailed(
-            f"{who}. Rank {self.group.rank} was in {what} for {time.monotonic() - start:.1f} s"
-            f"{reason}."
-        ) from None
+        why = "does not answer" if error is None else f"is lost: {error}"
+        failure = monitor.failure or {"why": f"cannot go on: {self._where} {why}"}
+        raise WorkerFailed(monitor.describe(what, time.monotonic() - start, failure)) from None
 
     def close(self) -> None:
         """End the connection."""

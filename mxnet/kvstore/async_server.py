@@ -65,7 +65,7 @@ def _is_ours(value: Any) -> bool:
     return value is None or type(value).__module__.startswith("mxnet.")
 
 
-class AsyncServer:
+class AsyncServer(Listener):
     """Holds arrays, and applies what workers push.
 
     Parameters
@@ -82,19 +82,10 @@ class AsyncServer:
         self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
         self._pushes: dict[Key, dict[int, int]] = {}  # of each key, by worker
         self._present = set(range(workers))
-        self._listener = Listener(host, 0, self._serve)
-        self.address = (host, self._listener.port)
+        super().__init__(host, 0, self._answer)
+        self.address = (host, self.port)
 
-    @property
-    def strangers(self) -> int:
-        """How many connections did not prove the secret."""
-        return self._listener.strangers
-
-    def close(self) -> None:
-        """Accept no more connections."""
-        self._listener.close()
-
-    def _serve(self, channel: Channel) -> None:
+    def _answer(self, channel: Channel) -> None:
         worker = int(channel.receive()[0]["worker"])
         try:
             while True:

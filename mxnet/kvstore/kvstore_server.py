@@ -7,6 +7,7 @@ exits with 0 when the workers are done.
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 import time
@@ -82,6 +83,7 @@ def _run_scheduler(job: Job) -> int:
 def _run_server(job: Job) -> int:
     """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
+    store.set_timeout(datetime.timedelta(seconds=silence_limit()))
     number = store.add("server arrivals", 1) - 1
     server: AsyncServer | None = None
 

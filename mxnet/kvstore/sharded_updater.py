@@ -28,7 +28,7 @@ from torch import Tensor
 from .. import env
 from .. import optimizer as opt
 from ..distributed.group import Group
-from ..distributed.heartbeat import OWN_WORK, WorkerFailed, describe_failure
+from ..distributed.heartbeat import OWN_WORK, WorkerFailed
 from ..distributed.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..error import MXNetError
 from ..imperative.handle import plain, wrap_plain
@@ -330,7 +330,7 @@ class ShardExchange:
         monitor = self._group.monitor
         if monitor.failure is not None:
             monitor.has_failed = True
-            raise WorkerFailed(describe_failure(monitor.failure, self._group.rank, what, 0.0))
+            raise WorkerFailed(monitor.describe(what, 0.0))
 
     # -- answering ----------------------------------------------------------------------------
 

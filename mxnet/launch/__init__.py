@@ -24,7 +24,7 @@ from mxnext_cli.commands import Parser
 from mxnext_cli.commands import launch as add_arguments
 
 from ..distributed.channel import SECRET
-from ..distributed.heartbeat import read_failure
+from ..distributed.heartbeat import describe_cause, read_failure
 from ..distributed.rendezvous import find_own_address
 from ..distributed.store import JobStore, StoreServer
 from ..error import MXNetError
@@ -228,9 +228,7 @@ class Scheduler:
         """Return what the workers found out about a failure, or nothing."""
         with contextlib.closing(self._job(attempt)) as store:
             failure = read_failure(store)
-        if failure is None:
-            return ""
-        return f"rank {failure['rank']} on {failure['host']} {failure['why']}"
+        return "" if failure is None else describe_cause(failure)
 
     def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
         """Write down for all workers that one has failed."""

@@ -320,7 +320,7 @@ def check_label_shapes(
     if label != pred:
         raise ShapeError(f"Shape of labels {label} does not match shape of predictions {pred}")
     if wrap:
-        labels, preds = _listed(labels), _listed(preds)
+        labels, preds = as_array_list(labels), as_array_list(preds)
     return labels, preds
 
 
@@ -372,7 +372,8 @@ def quotient(total: Any, count: Any) -> Any:
         return value
 
 
-def _listed(arrays: Arrays) -> Any:
+def as_array_list(arrays: Arrays) -> Any:
+    """Return a single array as a list of one; lists as they are."""
     return [arrays] if isinstance(arrays, Handle | Tensor | np.ndarray) else arrays
 
 

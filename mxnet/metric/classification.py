@@ -314,8 +314,8 @@ class _LogLoss(EvalMetric):
             classes = pred.shape[1]
             self._check_range(label, classes)
             label = label.clamp(-classes, classes - 1)
-            given = pred[torch.arange(len(label), device=pred.device), label]
-            self._tally(-torch.log(as_float(given) + self.eps).sum(), len(label))
+            probability = pred[torch.arange(len(label), device=pred.device), label]
+            self._tally(-torch.log(as_float(probability) + self.eps).sum(), len(label))
 
     def _check_range(self, label: Tensor, classes: int) -> None:
         """Check labels at once, or those on a device when the metric is read."""

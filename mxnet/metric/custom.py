@@ -13,7 +13,7 @@ from .base import (
     Arrays,
     EvalMetric,
     Feval,
-    _listed,
+    as_array_list,
     as_float,
     as_tensor,
     check_label_shapes,
@@ -40,7 +40,7 @@ class Loss(EvalMetric):
 
     def update(self, _: Any, preds: Arrays) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's name
         """Take a batch of losses."""
-        for pred in _listed(preds):
+        for pred in as_array_list(preds):
             losses = as_tensor(pred)
             self._tally(as_float(losses).sum(), losses.numel())
 
@@ -123,7 +123,7 @@ class CustomMetric(EvalMetric):
         """Take a batch of labels and predictions."""
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
-        for label, pred in zip(_listed(labels), _listed(preds), strict=False):
+        for label, pred in zip(as_array_list(labels), as_array_list(preds), strict=False):
             result = self._feval(_on_host(label), _on_host(pred))
             total, count = result if isinstance(result, tuple) else (result, 1)
             if isinstance(total, str) or total is None:

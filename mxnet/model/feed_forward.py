@@ -319,8 +319,8 @@ class FeedForward:
             seen.append([x[:size].asnumpy() for x in batch.data])
             labels.append([x[:size].asnumpy() for x in batch.label or ()])
         if not return_data:
-            return _joined(outputs)
-        return _joined(outputs), _joined(seen), _joined(labels)
+            return _join_batches(outputs)
+        return _join_batches(outputs), _join_batches(seen), _join_batches(labels)
 
     def score(
         self,
@@ -480,7 +480,7 @@ class FeedForward:
         return model
 
 
-def _joined(batches: Sequence[Sequence[np.ndarray]]) -> Any:
+def _join_batches(batches: Sequence[Sequence[np.ndarray]]) -> Any:
     """Join each array over the batches; a single one comes without a list."""
-    joined = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
-    return joined[0] if len(joined) == 1 else joined
+    arrays = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
+    return arrays[0] if len(arrays) == 1 else arrays

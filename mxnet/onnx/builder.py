@@ -333,7 +333,7 @@ class Row(NamedTuple):
 
 DOMAINS = (
     *("pointwise", "reductions", "shapes", "indexing", "layers", "loops", "vision"),
-    *("quantized", "interchange"),
+    *("quantized", "interchange", "refused"),
 )
 _rows: dict[str, Row] = {}
 _refused: dict[str, str] = {}
@@ -364,7 +364,10 @@ def refuse(*names: str, why: str) -> None:
 
 def why_refused(name: str) -> str:
     """Return why an operator without a row is not exported."""
-    usual = "has no ONNX row. mx.onnx.get_operator_support() lists those that have."
+    usual = (
+        "has no ONNX form here. A torch program may have it: mx convert MODEL --to torch. "
+        "mx.onnx.get_operator_support() lists the operators that can be exported."
+    )
     return _refused.get(name, usual)
 
 

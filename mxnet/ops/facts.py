@@ -98,6 +98,8 @@ class Facts:
     casts : whether gradients flow through the integers that its attribute ``dtype`` asks for.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     holds_layer : whether its node holds the graph of one layer with what follows it.
+    repeatable : whether it makes the same calls of torch, all in the calling thread, whenever
+        shapes, dtypes and attributes are the same; executors may then write them down.
     """
 
     random: bool = False
@@ -131,6 +133,7 @@ class Facts:
     casts: bool = False
     accumulates: bool = False
     holds_layer: bool = False
+    repeatable: bool = False
 
     @property
     def needs_head_gradient(self) -> bool:

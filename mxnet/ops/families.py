@@ -161,7 +161,7 @@ def unary(
             return kernel(data)
         return in_floating_point(name, kernel, data)
 
-    facts.setdefault("pointwise", True)
+    facts = {"pointwise": True, "repeatable": True, **facts}
     declare = op(name, *aliases, shape=same, method=method, **facts)
     record = declare(document(function, name, doc, example))
     record.raw = kernel
@@ -205,7 +205,7 @@ def binary(
             raise broadcast_error(name, lhs, rhs, error) from None
         return out if out.dtype is dtype else out.to(dtype)
 
-    facts = {"pointwise": True, "precision": "widest", **facts}
+    facts = {"pointwise": True, "precision": "widest", "repeatable": True, **facts}
     record = op(name, *aliases, shape=broadcast, **facts)(document(function, name, doc, example))
     record.raw = kernel
     record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
@@ -250,7 +250,7 @@ def elementwise(
         out = kernel(lhs, rhs)
         return out if out.dtype is dtype else out.to(dtype)
 
-    facts = {"pointwise": True, "precision": "widest", **facts}
+    facts = {"pointwise": True, "precision": "widest", "repeatable": True, **facts}
     record = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     record.raw = kernel
     record.variant("out")(lambda attrs, dtype: kernel if accepts_out(kernel, 2) else None)
@@ -308,7 +308,7 @@ def scalar(
         out = kernel(value, data) if swapped else kernel(data, value)
         return out if out.dtype is dtype else out.to(dtype)
 
-    facts.setdefault("pointwise", True)
+    facts = {"pointwise": True, "repeatable": True, **facts}
     record = op(name, *aliases, shape=same, **facts)(document(function, name, doc, example))
     record.raw, record.swapped = kernel, swapped
     record.type_pattern = ScalarTypes(None)
@@ -403,6 +403,7 @@ def reduction(
             out = out.to(data.dtype)
         return out if out.ndim else as_vector(out)
 
+    facts.setdefault("repeatable", True)
     declare = op(name, *aliases, shape=reduced, method=method, **facts)
     record = declare(document(function, name, doc, example, _REDUCED))
 

@@ -36,7 +36,7 @@ class _Ruled(torch.autograd.Function):
         out = op.function(*inputs, **attrs)
         outs = out if isinstance(out, tuple) else (out,)
         ctx.op, ctx.attrs, ctx.single = op, attrs, not isinstance(out, tuple)
-        ctx.given = [t is not None for t in inputs]
+        ctx.is_present = [t is not None for t in inputs]
         ctx.set_materialize_grads(True)
         if op.facts.loss:
             OutputLayers.note(ctx)
@@ -46,7 +46,7 @@ class _Ruled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple:
         saved = list(ctx.saved_tensors)
-        inputs = [saved.pop(0) if is_given else None for is_given in ctx.given]
+        inputs = [saved.pop(0) if present else None for present in ctx.is_present]
         op: Op = ctx.op
         attrs, rule = op.complete(ctx.attrs), ctx.op.gradient_rule
         if ctx.single:

@@ -139,7 +139,7 @@ def reduced(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return ins, [unify(shape, o, "the output") for o in outs]
 
 
-def filled(shape: Shape, probe: int) -> Shape:
+def fill_unknown(shape: Shape, probe: int) -> Shape:
     """Return the shape with unknown sizes replaced by a probe."""
     return tuple(probe if n == UNKNOWN else n for n in shape)
 
@@ -166,15 +166,15 @@ def run_on_meta(op: Op, shapes: Sequence[Shape], types: Sequence[Any], attrs: di
 
 def by_meta(op: Op, ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """Ask torch; unknown sizes are found by running twice with different probes."""
-    known = given_shapes(ins)
-    if known is None:
+    input_shapes = given_shapes(ins)
+    if input_shapes is None:
         return ins, outs
     types = [None] * len(ins)
     runs = []
-    probes = _PROBES if any(UNKNOWN in s for s in known) else _PROBES[:1]
+    probes = _PROBES if any(UNKNOWN in s for s in input_shapes) else _PROBES[:1]
     for probe in probes:
         try:
-            output = run_on_meta(op, [filled(s, probe) for s in known], types, attrs)
+            output = run_on_meta(op, [fill_unknown(s, probe) for s in input_shapes], types, attrs)
         except ShapeError:
             if len(probes) == 1:
                 raise

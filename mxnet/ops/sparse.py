@@ -214,6 +214,11 @@ def pass_on(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
     return outer
 
 
+def to_dense(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
+    """Make dense gradients, zeros too."""
+    return DENSE
+
+
 def as_both(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
     """Stay sparse if the input and the output's gradient are sparse alike."""
     return outer if outer == stypes[0] else DENSE
@@ -233,7 +238,13 @@ def of_dense_factor(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str
     """Return row_sparse for the dense factor of a csr matrix that is not transposed."""
     if index != 1 or stypes[0] != CSR or attrs["transpose_a"] or attrs["transpose_b"]:
         return DENSE
-    return ROWS
+    return DENSE if attrs["forward_stype"] == CSR else ROWS
+
+
+def of_zeros(op: Op) -> Callable:
+    """Return a rule: indices, conditions and shapes get zeros like themselves."""
+    zeroed = [i for i, p in enumerate(op.inputs) if p.name in op.facts.without_gradient]
+    return lambda attrs, index, outer, stypes: stypes[index] if index in zeroed else DENSE
 
 
 def of_embedding(attrs: Attrs, index: int, outer: str, stypes: Stypes) -> str:
@@ -273,18 +284,31 @@ RESULTS: dict[str, Callable[[Attrs, Stypes], str]] = {
     "slice": keep_all(CSR),
     "_contrib_quadratic": keep_all(CSR, lambda attrs: not attrs["c"]),
     "Concat": keep_all(CSR, lambda attrs: attrs["dim"] == 0),
+    "_identity_with_attr_like_rhs": lambda attrs, stypes: stypes[1],
     "_square_sum": keep_all(ROWS, lambda attrs: attrs["keepdims"] and attrs["axis"] in (1, (1,))),
 }
 GRADIENTS: dict[str, Callable[[Attrs, int, str, Stypes], str]] = {
     **dict.fromkeys(
         (
             *("_copy", "_div_scalar", "_mul_scalar", "add_n", "cast_storage", "elemwise_add"),
-            *("elemwise_sub", "negative"),
+            *("elemwise_sub", "negative", "_plus_scalar", "_minus_scalar"),
+            *("_scatter_plus_scalar", "_scatter_minus_scalar", "_contrib_gradientmultiplier"),
+            *("_contrib_round_ste", "_contrib_sign_ste", "_identity_with_attr_like_rhs"),
         ),
         pass_on,
     ),
     **dict.fromkeys(("abs", "relu", "sign", "square"), as_both),
-    **dict.fromkeys(("BlockGrad", "ones_like", "zeros_like"), as_input),
+    **dict.fromkeys(
+        (
+            *("BlockGrad", "ones_like", "zeros_like", "shape_array", "size_array"),
+            *("ceil", "fix", "floor", "rint", "round", "trunc", "logical_not"),
+            *("argmax", "argmin", "argsort", "topk", "_contrib_index_array"),
+            *("_contrib_box_encode", "_contrib_box_decode", "_ravel_multi_index", "_unravel_index"),
+        ),
+        as_input,
+    ),
+    "slice_like": to_dense,
+    "take": to_dense,
     "where": of_condition,
     "dot": of_dense_factor,
     "Embedding": of_embedding,
@@ -300,10 +324,15 @@ def _declare() -> None:
     for operation in OPERATIONS:
         if operation.returns_bool and operation.dunder is not None:
             operation.scalar.storage_rule = keep_if_zero_stays(operation.scalar)
+        for form in operation[2:6] if operation.returns_bool else ():
+            form.gradient_storage_rule = as_input
     for name, rule in RESULTS.items():
         registry.get(name).storage_rule = rule
     for name, rule in GRADIENTS.items():
         registry.get(name).gradient_storage_rule = rule
+    for record in registry.operators():
+        if record.facts.without_gradient and record.gradient_storage_rule is None:
+            record.gradient_storage_rule = of_zeros(record)
 
 
 _declare()

@@ -280,7 +280,7 @@ def _line(row: Row, values: tuple[float, ...]) -> str:
 def as_json(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str:
     """Return the statistics as JSON."""
 
-    def described(groups: Groups, keys: tuple[str, ...]) -> dict[str, Any]:
+    def describe(groups: Groups, keys: tuple[str, ...]) -> dict[str, Any]:
         return {
             category: {
                 r.name: {k.capitalize(): getattr(r, k) for k in keys}
@@ -290,8 +290,8 @@ def as_json(times: Groups, memory: Groups, sort_by: str, ascending: bool) -> str
         }
 
     table = {
-        "Time": described(times, ("count", "total", "min", "max", "avg")),
-        "Memory": described(memory, ("count", "min", "max", "avg")),
+        "Time": describe(times, ("count", "total", "min", "max", "avg")),
+        "Memory": describe(memory, ("count", "min", "max", "avg")),
         "Unit": {"Time": "ms", "Memory": "kB"},
     }
     return json.dumps(table, indent=4) + "\n"

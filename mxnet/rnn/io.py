@@ -118,8 +118,8 @@ class BucketSentenceIter(DataIter):
         self.default_bucket_key = max(self.buckets)
         self.data = self._padded(sentences)
         self._rows = [np.arange(len(rows)) for rows in self.data]  # where each row was at first
-        self.provide_data = [self._described(data_name, self.default_bucket_key)]
-        self.provide_label = [self._described(label_name, self.default_bucket_key)]
+        self.provide_data = [self._describe(data_name, self.default_bucket_key)]
+        self.provide_label = [self._describe(label_name, self.default_bucket_key)]
         self.idx = [
             (i, j)
             for i, rows in enumerate(self.data)
@@ -146,7 +146,7 @@ class BucketSentenceIter(DataIter):
             for rows, length in zip(by_bucket, self.buckets, strict=True)
         ]
 
-    def _described(self, name: str, length: int) -> DataDesc:
+    def _describe(self, name: str, length: int) -> DataDesc:
         shape = (self.batch_size, length)
         return DataDesc(name, shape if self.major_axis == 0 else shape[::-1], layout=self.layout)
 
@@ -185,8 +185,8 @@ class BucketSentenceIter(DataIter):
             [label],
             pad=0,
             bucket_key=length,
-            provide_data=[self._described(self.data_name, length)],
-            provide_label=[self._described(self.label_name, length)],
+            provide_data=[self._describe(self.data_name, length)],
+            provide_label=[self._describe(self.label_name, length)],
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -347,7 +347,7 @@ def _fill(
 
 
 class _Judge:
-    """Compares every executor with the most exact one, or with given values."""
+    """Compares every executor with the most exact one, or with expected values."""
 
     def __init__(
         self,
@@ -365,15 +365,15 @@ class _Judge:
         self.best = int(np.argmax([t.itemsize for t in self.types]))
         self.rtol, self.atol, self.equal_nan = rtol, atol, equal_nan
         self.raise_on_err = raise_on_err
-        self.given = None if ground_truth is None else dict(ground_truth)
+        self.expected = None if ground_truth is None else dict(ground_truth)
         self.truth: dict[str, Any] = {}
 
     def compare(self, phase: str, training: bool) -> None:
         """Run all executors and compare what they made."""
         outputs = [self._run(exe, training) for exe in self.executors]
-        self.truth = outputs[self.best] if self.given is None else self.given
+        self.truth = outputs[self.best] if self.expected is None else self.expected
         for i, results in enumerate(outputs):
-            if i == self.best and self.given is None:
+            if i == self.best and self.expected is None:
                 continue
             for name, value in results.items():
                 self._compare_one(phase, i, name, value)

@@ -298,7 +298,7 @@ def summary_lines(
     symbol: Symbol, shape: Shapes | None, line_length: int, positions: Sequence[float]
 ) -> list[str]:
     """Return the lines that `print_summary` prints."""
-    known = None if shape is None else _all_shapes(symbol, shape)
+    shapes = None if shape is None else _all_shapes(symbol, shape)
     graph = symbol._graph
     shown = _shown_layers(graph)
     layers = set(shown)
@@ -308,9 +308,9 @@ def summary_lines(
     table.rule("=")
     total = 0
     for node in shown:
-        count = _parameters(node, known)
+        count = _parameters(node, shapes)
         total += count
-        _add_layer(table, node, known, count, layers)
+        _add_layer(table, node, shapes, count, layers)
         table.rule("=" if node is shown[-1] else "_")
     table.lines.append(f"Total params: {total}")
     table.rule()
@@ -324,8 +324,8 @@ def _all_shapes(symbol: Symbol, shape: Shapes) -> dict[str, tuple[int, ...]]:
         warnings.simplefilter("ignore")  # the error below says it
         arg_shapes, out_shapes, _ = internals.infer_shape(**shape)
     if out_shapes is None:
-        given = ", ".join(f"{n}: {s}" for n, s in shape.items()) or "none"
-        raise ValueError(f"Input shape is incomplete (given: {given})")
+        inputs = ", ".join(f"{n}: {s}" for n, s in shape.items()) or "none"
+        raise ValueError(f"Input shape is incomplete (given: {inputs})")
     named = dict(zip(internals.list_outputs(), out_shapes, strict=True))
     named.update(zip(internals.list_arguments(), arg_shapes, strict=True))
     return named

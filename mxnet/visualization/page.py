@@ -98,9 +98,9 @@ def page_data(
 ) -> dict[str, Any]:
     """Return what the page shows, as plain containers."""
     graph = symbol._graph
-    known = {**{name: array.shape for name, array in params.items()}, **shape}
-    shapes = infer_shapes(graph, known)
-    costs = {c.name: c for c in layer_costs(symbol, known)} if shapes.complete else {}
+    input_shapes = {**{name: array.shape for name, array in params.items()}, **shape}
+    shapes = infer_shapes(graph, input_shapes)
+    costs = {c.name: c for c in layer_costs(symbol, input_shapes)} if shapes.complete else {}
     hidden = {n for n in graph.variables if n.name in params or is_parameter(n)}
     shown = [n for n in graph.nodes if n not in hidden]
     position = {node: i for i, node in enumerate(shown)}

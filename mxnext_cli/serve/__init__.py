@@ -1,8 +1,9 @@
 """`mx serve`: models behind HTTP.
 
-`protocol` bounds connections, `guard` says who may ask, `app` has the routes; `decoding` turns
-bodies into arrays and `encoding` arrays into answers; `repository` holds the models, and `batching`
-runs them. `processes` starts several servers on one address.
+`server` accepts connections and `protocol` bounds them; `app` finds the handler of a request, if
+`guard` allows it. `service` lists the paths: those of `predictions`, for which `decoding` turns
+bodies into arrays and `encoding` arrays into answers, and those of `descriptions`. `repository`
+holds the models, and `batching` runs them. `processes` starts several servers on one address.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import sys
 
 from .. import CommandError, UsageError
 
-BACKLOG = 1024  # connections that the system holds until they are accepted
 NEEDED = ("uvicorn", "starlette", "httptools", "msgspec", "orjson", "python_multipart")
 LOOPBACK = ("127.0.0.1", "::1")
 
@@ -52,17 +52,18 @@ def serve(args: argparse.Namespace, listening: socket.socket, names: list[str]) 
     """Serve in this process."""
     from .guard import Guard
     from .metrics import Metrics
-    from .server import build_server
+    from .server import build_server, short_pauses
 
     metrics = Metrics(models=names)
     guard = Guard(allowed_hosts(args), args.token)
-    server = build_server(args, read_limits(args), guard, metrics, model_options(args, names))
-    for line in server.hints():
-        sys.stderr.write(f"mx serve: {line}\n")
-    announce(args, listening, names)
-    # Uvicorn stops gracefully and then raises the signal again, which would be a failure.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    server.run(sockets=[listening])
+    with short_pauses():
+        server = build_server(args, read_limits(args), guard, metrics, model_options(args, names))
+        for line in server.hints():
+            sys.stderr.write(f"mx serve: {line}\n")
+        announce(args, listening, names)
+        # Uvicorn stops gracefully and then raises the signal again, which would be a failure.
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        server.run(sockets=[listening])
     print(f"stopped; answered {int(metrics.requests.total())} requests")
     return 0
 
@@ -129,6 +130,8 @@ def _refuse_model_options(args: argparse.Namespace) -> None:
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens, or say why there is none."""
+    from .limits import BACKLOG
+
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP

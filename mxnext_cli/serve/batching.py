@@ -17,7 +17,7 @@ Arrays = dict[str, np.ndarray]
 Predict = Callable[[Arrays], list[np.ndarray]]
 Outcome = list[np.ndarray] | BaseException
 MAX_SIGNATURES = 64  # of which times are remembered
-TIMES = 8  # runs of which the middle one counts
+TIMES = 8  # runs that are remembered
 
 
 class QueueFull(Exception):
@@ -60,7 +60,7 @@ def deliver(outcomes: Delivery) -> None:
 
 
 class RunTimes:
-    """How long the model took for batches of each shape, the median of the last few runs."""
+    """How long the model takes for batches of each shape, by the last few runs."""
 
     def __init__(self) -> None:
         self._seconds: dict[tuple, deque[float]] = {}
@@ -75,12 +75,15 @@ class RunTimes:
             times = self._seconds[key] = deque(maxlen=TIMES)
         times.append(seconds)
 
-    def median(self, inputs: Arrays) -> float:
-        """Return the median time of the last runs of these shapes; infinity if there are few."""
+    def estimate(self, inputs: Arrays) -> float:
+        """Return the time of these shapes; infinity if there are few runs.
+
+        It is the lower quartile: on a busy machine many runs are interrupted.
+        """
         times = self._seconds.get(self._key(inputs))
         if times is None or len(times) < 3:
             return float("inf")
-        return sorted(times)[len(times) // 2]
+        return sorted(times)[len(times) // 4]
 
     @staticmethod
     def _key(inputs: Arrays) -> tuple:

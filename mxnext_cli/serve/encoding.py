@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,8 +71,17 @@ def json_object(fields: Mapping[str, bytes]) -> bytes:
 
 
 def _npy(outputs: Outputs) -> bytes:
+    array = next(iter(outputs.values()))
+    return _npy_header(array.dtype, array.shape) + array.tobytes()
+
+
+@functools.lru_cache(maxsize=128)
+def _npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """Return how an `.npy` file begins; a model gives the same few shapes again and again."""
     file = io.BytesIO()
-    np.save(file, next(iter(outputs.values())))
+    descr = np.lib.format.dtype_to_descr(dtype)
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, fields)
     return file.getvalue()
 
 

@@ -149,7 +149,7 @@ def main() -> int:
     from . import allowed_hosts, model_options, read_limits
     from .guard import Guard
     from .repository import find_sources
-    from .server import build_server
+    from .server import build_server, short_pauses
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     message = json.loads(sys.stdin.readline())
@@ -161,11 +161,12 @@ def main() -> int:
         table = Table(_map(file, args.workers), message["row"])
     metrics = Metrics(table, names)
     guard = Guard(allowed_hosts(args), args.token)
-    server = build_server(args, read_limits(args), guard, metrics, model_options(args, names))
-    listening = socket.socket(fileno=listening_fd)
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    print(READY, flush=True)
-    server.run(sockets=[listening])
+    with short_pauses():
+        server = build_server(args, read_limits(args), guard, metrics, model_options(args, names))
+        listening = socket.socket(fileno=listening_fd)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        print(READY, flush=True)
+        server.run(sockets=[listening])
     return 0
 
 

@@ -13,7 +13,11 @@ from typing import Any
 
 import httptools
 import orjson
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from .limits import Limits
 from .metrics import Metrics
@@ -21,6 +25,7 @@ from .metrics import Metrics
 MAX_HEADERS = 100
 MAX_URL_BYTES = 8 << 10
 MAX_PIPELINED = 8
+READ_AHEAD = 16 << 10  # bytes of a body that are awaited before it is answered
 LINGER = 2.0  # seconds in which a client can read why it was refused
 CHECKS = 100  # connections that are looked at in a row
 DRAIN = 0.25  # seconds in which a request that is on its way is still answered
@@ -88,7 +93,8 @@ class LingeringTransport:
     """
 
     def __init__(self, transport: asyncio.Transport, owner: Connection) -> None:
-        self._transport, self._owner = transport, owner
+        self._transport = transport
+        self._owner: Connection | None = owner
         self.is_lingering = False
 
     def __getattr__(self, name: str) -> Any:
@@ -100,19 +106,24 @@ class LingeringTransport:
 
     def close(self) -> None:
         """Close, at once or when the client has seen the end."""
-        if self.is_lingering and not self._owner.is_lost:
-            return
-        if self._transport.is_closing() or not self._owner.is_receiving or self._owner.is_lost:
+        owner = self._owner
+        if owner is None or not (self.is_lingering or owner.is_receiving):
             self._transport.close()
             return
+        if self.is_closing():
+            return
         self.is_lingering = True
-        self._owner.linger()
+        owner.linger()
         try:
             if self._transport.can_write_eof():
                 self._transport.write_eof()
-            self._owner.flow.resume_reading()
+            owner.flow.resume_reading()
         except (OSError, RuntimeError):  # it is gone already
             self._transport.close()
+
+    def release(self) -> None:
+        """Forget the connection, which is lost."""
+        self._owner = None
 
 
 class Refusal(Exception):
@@ -135,8 +146,8 @@ class Connection(HttpToolsProtocol):
         self._field_bytes = 0  # of the names and values of headers
         self._is_in_headers = True
         self._has_data = False
+        self._unstarted: tuple[RequestResponseCycle, Any] | None = None
         self.is_receiving = False
-        self.is_lost = False
 
     # -- the connection -------------------------------------------------------------------------
 
@@ -156,11 +167,14 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        self.is_lost = True
         self._all.open.discard(self)
         self._forget()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
+        # Without these references its memory is freed at once, not by a garbage collection.
+        self.scope = self.cycle = self._unstarted = None  # type: ignore[assignment]
+        self.pipeline.clear()
+        self.transport.release()  # type: ignore[attr-defined]
 
     def abort(self) -> None:
         """Close without a word."""
@@ -284,6 +298,24 @@ class Connection(HttpToolsProtocol):
         if self._all.is_draining:
             self.cycle.keep_alive = False
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Begin to answer, but not before as much of the body is there as is read ahead.
+
+        So a body that comes slowly costs its bytes alone, and one that is short comes at once.
+        """
+        is_short = cycle.more_body and len(cycle.body) < READ_AHEAD
+        if is_short and not cycle.waiting_for_100_continue:
+            self._unstarted = (cycle, app)
+            return
+        self._unstarted = None
+        super()._start_asgi_task(cycle, app)
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body."""
+        super().on_body(body)
+        if self._unstarted is not None:
+            self._start_asgi_task(*self._unstarted)
+
     def on_message_complete(self) -> None:
         """Note that the request is whole."""
         self._deadline = None
@@ -292,6 +324,8 @@ class Connection(HttpToolsProtocol):
         self._has_data = False
         self._forget()
         super().on_message_complete()
+        if self._unstarted is not None:
+            self._start_asgi_task(*self._unstarted)
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -11,17 +11,26 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mxnet.context import Context
 from mxnet.graph.passes.infer import infer_shapes
 
 from .. import CommandError, UsageError
-from ..models import SYMBOL_SUFFIX, Model, Predictor, Shapes, find_files, load_model
+from ..models import (
+    SYMBOL_SUFFIX,
+    Model,
+    Predictor,
+    Shapes,
+    find_files,
+    load_model,
+    parse_device,
+)
 from .batching import Batcher, Delivery, deliver
 from .decoding import Decoder
 from .limits import Limits, Refused
@@ -111,6 +120,8 @@ class LoadedModel:
         Says how many requests are on their way.
     deliver
         Gives results to those who wait.
+    turns
+        Is held while a batch runs, if models share a device; such a model runs in its own thread.
     """
 
     def __init__(
@@ -123,6 +134,7 @@ class LoadedModel:
         metrics: Metrics,
         arriving: Callable[[], int] = lambda: 0,
         deliver: Callable[[Delivery], object] = deliver,
+        turns: threading.Lock | None = None,
     ) -> None:
         self.name, self.version, self.model = name, version, model
         self.postprocessing = settings.postprocessing
@@ -138,8 +150,9 @@ class LoadedModel:
         self._users = 0
         self._is_retired = False
         self.fingerprint: Fingerprint = ()
+        self._turns = turns
         self.batcher = Batcher(
-            self.predictor,
+            self._predict,
             max_batch=limits.max_batch,
             max_delay=limits.max_delay,
             max_queue=limits.max_queue,
@@ -154,6 +167,15 @@ class LoadedModel:
         """Whether it answers."""
         return self.batcher.is_alive and not self.batcher.is_closed
 
+    @property
+    def can_run_on_loop(self) -> bool:
+        """Whether the event loop may run it: it never waits for another model."""
+        return self._turns is None
+
+    def _predict(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        with self._turns or contextlib.nullcontext():
+            return self.predictor(inputs)
+
     def warm_up(self) -> bool:
         """Run the model on zeros of every size, so that the first requests find it prepared."""
         shapes = self.decoder.shapes
@@ -166,7 +188,7 @@ class LoadedModel:
         for rows in sizes:
             inputs = {n: np.zeros((rows, *s), self.decoder.dtypes[n]) for n, s in shapes.items()}
             start = time.perf_counter()
-            outputs = self.predictor(inputs)
+            outputs = self._predict(inputs)
             self.batcher.times.record(inputs, time.perf_counter() - start)
             if rows == 1:
                 self._note_outputs(outputs)
@@ -187,6 +209,7 @@ class LoadedModel:
         return {
             "model": self.name,
             "version": self.version,
+            "device": str(self.model.ctx),
             "inputs": {n: list(shapes[n]) if n in shapes else None for n in self.model.inputs},
             "dtypes": {n: str(self.decoder.dtypes[n]) for n in self.model.inputs},
             "outputs": self.predictor.output_names,
@@ -274,6 +297,8 @@ class Repository:
         The models, as ``[NAME=]PATH``.
     args
         Options of the command line for the model; None if there are several.
+    device
+        Where all models run, whatever their settings say.
     max_versions
         How many versions of a model are loaded, the newest first.
     """
@@ -284,10 +309,12 @@ class Repository:
         limits: Limits,
         metrics: Metrics,
         args: argparse.Namespace | None = None,
+        device: str | None = None,
         max_versions: int = 1,
     ) -> None:
         self._texts, self._limits, self._metrics = list(texts), limits, metrics
-        self._args, self._max_versions = args, max_versions
+        self._args, self._device, self._max_versions = args, device, max_versions
+        self._turns: dict[Context, threading.Lock] = {}
         self._entries: dict[str, Entry] = {}
         self._numbers: dict[str, Iterator[int]] = {}
         self._reloading = threading.Lock()
@@ -362,9 +389,10 @@ class Repository:
         model_file = model.files[0]
         settings = read_settings(model_file, model.inputs, self._args)
         files = fingerprint([*model.files, *settings_files(model_file), *settings.files])
+        model.ctx = parse_device(self._device or settings.device)
         loaded = LoadedModel(
             name, version, model, settings, self._limits, self._metrics, self.arriving,
-            lambda outcomes: self.deliver(outcomes),
+            lambda outcomes: self.deliver(outcomes), self._turns_on(model.ctx),
         )  # fmt: skip
         loaded.fingerprint = files
         try:
@@ -373,6 +401,10 @@ class Repository:
             loaded.retire()
             raise
         return loaded
+
+    def _turns_on(self, ctx: Context) -> threading.Lock | None:
+        """Return what models on one GPU share, so that one batch at a time takes its memory."""
+        return None if ctx.device_type == "cpu" else self._turns.setdefault(ctx, threading.Lock())
 
     def has_changed(self) -> bool:
         """Whether the files of a model changed, or versions came or went."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,16 +18,18 @@ import uvicorn
 
 from mxnet.formats.image_codec import limit_threads
 
-from .app import Service
 from .guard import Guard
-from .limits import Limits, Refused
+from .limits import BACKLOG, Limits, Refused
 from .logs import Log, redirect_libraries
 from .metrics import Metrics
 from .protocol import DRAIN, Connections
 from .repository import Repository
+from .service import Service
 
 SPARE_FILES = 64  # descriptors beside those of connections
 ERROR_LINES_PER_SECOND = 10
+COLLECTION_THRESHOLDS = (10_000, 20, 20)
+SWITCH_SECONDS = 0.001
 
 
 class Server(uvicorn.Server):
@@ -46,9 +50,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections."""
-        await self.lifespan.startup()
-        if self.lifespan.should_exit:
-            sys.exit(1)
+        self._service.start()
         loop = asyncio.get_running_loop()
         secure: dict[str, Any] = {}
         if self.config.ssl is not None:  # a handshake takes no longer than headers
@@ -61,11 +63,11 @@ class Server(uvicorn.Server):
                 lambda: self._watched.make(
                     config=self.config,
                     server_state=self.server_state,
-                    app_state=self.lifespan.state,
+                    app_state={},
                     _loop=loop,
                 ),
                 sock=sock,
-                backlog=self.config.backlog,
+                backlog=BACKLOG,
                 **secure,
             )
             for sock in sockets or []
@@ -82,6 +84,7 @@ class Server(uvicorn.Server):
         self._watched.is_draining = True
         await asyncio.sleep(DRAIN)  # connections that the system accepted for us come in
         await super().shutdown(sockets)
+        await self._service.close()
         for task in self._tasks:
             task.cancel()
 
@@ -140,6 +143,30 @@ def event_loop() -> str:
     return "uvloop"
 
 
+@contextlib.contextmanager
+def short_pauses() -> Iterator[None]:
+    """Let nothing in the interpreter hold up the event loop for long.
+
+    What was imported is most of all objects and lives as long as the process, and a garbage
+    collection that goes through it stops every request for 0.2 s: it is left out. Models come
+    later, and are collected when others replace them; requests and connections are freed without
+    the collector. Threads that decode give way to the event loop after a millisecond.
+    """
+    thresholds, interval = gc.get_threshold(), sys.getswitchinterval()
+    has_frozen = bool(gc.get_freeze_count())
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        if not has_frozen:
+            gc.unfreeze()
+
+
 def build_server(
     args: argparse.Namespace,
     limits: Limits,
@@ -151,17 +178,15 @@ def build_server(
     torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
     limit_threads(1)
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
-    repository = Repository(args.model, limits, metrics, models, args.versions)
+    repository = Repository(args.model, limits, metrics, models, args.device, args.versions)
     repository.load()
     connections = Connections(limits, metrics)
     access_log = (
         Log(args.access_log, args.log_rate, metrics.suppressed) if args.access_log else None
     )
     service = Service(
-        repository, limits, metrics, guard,
-        access_log=access_log,
-        allows_control=args.control and args.workers == 1,
-        connections=connections,
+        repository, limits, metrics, guard, connections,
+        access_log=access_log, allows_control=args.control and args.workers == 1,
     )  # fmt: skip
     config = uvicorn.Config(
         service.app,
@@ -170,6 +195,7 @@ def build_server(
         access_log=False,
         server_header=False,
         ws="none",
+        lifespan="off",
         timeout_keep_alive=max(1, int(limits.idle_timeout)),
         timeout_graceful_shutdown=max(1, int(limits.timeout)),
         ssl_certfile=args.certfile,

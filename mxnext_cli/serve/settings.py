@@ -1,4 +1,4 @@
-"""How a model is served: shapes, preparation of images, labels, from options and from a file.
+"""How a model is served: shapes, images, labels, device, from options and from a file.
 
 The file is `PREFIX-serve.json` beside the model, or `serve.json` in its folder or the one above.
 Options of the command line come first.
@@ -45,6 +45,7 @@ class SettingsFields(msgspec.Struct, forbid_unknown_fields=True):
     top: int | None = None
     softmax: bool = False
     preprocess: PreprocessFields | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class ModelSettings:
     preparation: Preparation = field(default_factory=Preparation)
     postprocessing: Postprocessing = field(default_factory=Postprocessing)
     files: tuple[Path, ...] = ()  # of labels
+    device: str | None = None
 
 
 def settings_files(model_file: Path) -> list[Path]:
@@ -90,6 +92,7 @@ def _from_file(path: Path) -> ModelSettings:
             _preparation(fields.preprocess or PreprocessFields(), path),
             Postprocessing(fields.softmax, _top(fields.top, labels), labels),
             tuple(files),
+            fields.device,
         )
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise CommandError(f"{path}: {error}") from None

@@ -14,6 +14,7 @@ import mxnet as mx
 from mxnet.convert import ConversionError, Difference, Report, conversion
 from mxnet.convert.source import compare
 from mxnet.error import InvalidValue
+from mxnet.gluon import nn
 from tests.onnx.running import relative_error
 
 WITHOUT_US = """
@@ -86,6 +87,19 @@ def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
     assert net(mx.nd.array(given["data"])).shape == (2, 3)
     with pytest.warns(UserWarning, match="calibrated on random numbers"):
         assert mx.convert.convert(_dense(), "int8", shapes=[(2, 4)]).passed
+
+
+@pytest.mark.parametrize("to", ["onnx", "torch"])
+def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
+    """They compute what the graph says, though compiled layers here round less often."""
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(), nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    shapes = [(2, 3, 8, 8)]
+    given = {"data": np.random.RandomState(0).standard_normal(shapes[0])}
+    mx.convert.convert(net, tmp_path / "net-int8", shapes=shapes, inputs=given)
+    files = [tmp_path / "net-int8-symbol.json", str(tmp_path / "net-int8-0000.params")]
+    assert mx.convert.convert(files[0], to, shapes=shapes, params=files[1]).passed
 
 
 def test_int8_inputs_are_named_as_the_model_names_them() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 
 import pytest
 
 import mxnet as mx
+from mxnet.distributed.heartbeat import HeartbeatMonitor
+from mxnet.distributed.store import JobStore, StoreServer
 from tests.distributed.workers import run_forked, succeeded
 
 LIMIT = 100  # seconds; a few on an idle machine
@@ -38,7 +41,8 @@ def test_every_other_rank_names_the_one_that_fails(fault):
         assert process.status == 1, process.err
         assert process.seconds < LIMIT
         assert "Rank 1 on " in process.err and EXPECTED[fault] in process.err, process.err
-        assert f"Rank {process.role} was in the sum of key w for" in process.err
+        host = socket.gethostname()
+        assert f"Rank {process.role} on {host} was in the sum of key w for" in process.err
     if fault == "stuck":
         assert "faults.py:" in ended[0].err and "in fail" in ended[0].err
         assert ended[1].status == 1  # its own monitor ends it
@@ -181,3 +185,24 @@ def only_arrive():
     """Create a store and do nothing, with little patience."""
     mx.distributed.rendezvous.QUIET_SECONDS = 1.0
     mx.kvstore.create("dist_sync")
+
+
+def test_a_worker_that_left_before_a_connection_broke_is_named():
+    """It may leave long before the others notice that they needed it."""
+    server = StoreServer("127.0.0.1", 0, b"s")
+    stores = [JobStore("127.0.0.1", server.port, 10, b"s") for _ in range(2)]
+    stores[0].set("left/1", "finished")
+    monitor = HeartbeatMonitor(stores[1], 0, 2, heartbeat=0.4, serves=False)
+    try:
+        monitor.start()
+        assert monitor.wait_for_failure(1.0) is None  # nobody misses it
+        monitor.suspect()
+        failure = monitor.wait_for_failure(60)
+        assert failure is not None and failure["rank"] == 1
+        assert failure["why"] == EXPECTED["ends"]
+        monitor.has_failed = True
+    finally:
+        monitor.stop()
+        for store in stores:
+            store.close()
+        server.close()

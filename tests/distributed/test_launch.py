@@ -52,7 +52,7 @@ def test_workers_get_their_place_and_their_lines_a_prefix():
 def test_a_failure_ends_the_others_and_its_status_is_passed_on():
     ended = launched("-n", "2", sys.executable, "-c", FAIL_ONCE)
     assert ended.status == 7 and ended.seconds < 100
-    assert re.search(r"mx launch: rank 1 on \S+ ended with status 7\n", ended.err), ended.err
+    assert re.search(r"mx launch: Rank 1 on \S+ ended with status 7\n", ended.err), ended.err
 
 
 def test_restarts_with_the_same_and_with_fewer_workers():

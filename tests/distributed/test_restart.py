@@ -79,6 +79,55 @@ def test_a_job_goes_on_with_fewer_workers(tmp_path):
     assert all(p.out.endswith(" 9\n") for p in again)  # epochs of 4, then of 6 batches
 
 
+ELASTIC = (
+    "import sys; from tests.distributed import test_restart as t; t.train_elastically(sys.argv[1])"
+)
+DEATHS = {4: 5, 3: 9, 2: 13}  # the step after which rank 1 dies, by number of workers
+
+
+@pytest.mark.slow
+def test_four_workers_become_three_then_two_and_then_four_again(tmp_path):
+    (alone,) = run_forked(train_elastically, 1, str(tmp_path / "alone"))
+    *_, expected = alone.out.splitlines()
+    command = [sys.executable, "-c", ELASTIC, str(tmp_path / "run")]
+    fewer = ["-n", "4", "--min-workers", "2", "--max-restarts", "2"]
+    settings = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1, **QUICK}
+    (first,) = run_forked(launch, 1, [*fewer, *command], timeout=300, **settings)
+    assert first.status == 137, first.err
+    (second,) = run_forked(launch, 1, ["-n", "4", *command], timeout=300, **settings)
+    assert second.status == 0, second.err
+    lines = (first.out + second.out).splitlines()
+    starts = [line.partition("] ")[2] for line in lines if line.startswith("[rank 0] workers")]
+    # Every one begins with the last step that was saved, of those before the death.
+    assert starts == [f"workers {n} from step {s}" for n, s in ((4, 0), (3, 4), (2, 8), (4, 12))]
+    results = [json.loads(line.partition("] ")[2]) for line in lines if "] [" in line]
+    assert len(results) == 4 and all(result == results[0] for result in results)
+    np.testing.assert_allclose(results[0], json.loads(expected), rtol=1e-5)
+
+
+def train_elastically(folder):
+    """Train on all data in each step, so that the number of workers makes no difference."""
+    store, x, y = join_job()
+    net = gluon.nn.Dense(1, in_units=3)
+    net.initialize(mx.init.Constant(0.1))
+    options = {"learning_rate": 0.1, "momentum": 0.9}
+    trainer = gluon.Trainer(net.collect_params(), "sgd", options, kvstore=store)
+    checkpoint = mx.checkpoint.load(folder, net=net, trainer=trainer)
+    step = 0 if checkpoint is None else checkpoint.step
+    print(f"workers {store.num_workers} from step {step}")
+    while step < 16:
+        with autograd.record():
+            loss = gluon.loss.L2Loss()(net(mx.nd.array(x)), mx.nd.array(y))
+        loss.backward()
+        trainer.step(len(x) * store.num_workers)
+        step += 1
+        if step == DEATHS.get(store.num_workers) and store.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if step % 2 == 0:
+            mx.checkpoint.save(folder, step, net=net, trainer=trainer)
+    print([*net.weight.data().asnumpy().ravel().tolist(), net.bias.data().asscalar().item()])
+
+
 def fit_and_print(folder, die_at=None):
     """Train by Module.fit with resume; rank 1 dies at some batch. Print the weights at the end."""
     store, x, y = join_job()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 import mxnet.distributed as hvd
@@ -221,3 +222,60 @@ def train_and_save(path, rounds):
     if store.rank == 0:  # the others are at their end by now
         store.save_optimizer_states(path)
         print(sum(float(np.abs(w).sum()) for w in weights))
+
+
+@pytest.mark.slow
+def test_torchs_fully_shard_trains_a_gluon_network_to_the_same_losses(tmp_path):
+    first, second = succeeded(run_forked(train_fully_sharded, 2, str(tmp_path), timeout=200))
+    assert first.out == second.out == "same losses, same file\n"
+
+
+def train_fully_sharded(folder):
+    """Train a twin of a network whose weights are split; compare losses and what is saved."""
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mx.distributed.init()
+    rank, size = mx.distributed.rank(), mx.distributed.size()
+    nets = [build_layers() for _ in range(2)]
+    nets[0].save_parameters(f"{folder}/start-{rank}.params")
+    nets[1].load_parameters(f"{folder}/start-{rank}.params")
+    whole, sharded = (net.as_torch() for net in nets)
+    fully_shard(sharded, mesh=init_device_mesh("cpu", (size,)))
+    own = sum(p.to_local().numel() for p in sharded.parameters())
+    assert own * size == sum(p.numel() for p in whole.parameters())
+    data = torch.randn(5, 8, 32, generator=torch.Generator().manual_seed(3))
+    expected = train_by_adam(whole, data)
+    part = data.chunk(size, dim=1)[rank]
+    losses = mx.distributed.allreduce(mx.nd.array(train_by_adam(sharded, part)), average=True)
+    np.testing.assert_allclose(losses.asnumpy(), expected, rtol=1e-4)
+    values = get_model_state_dict(sharded, options=StateDictOptions(full_state_dict=True))
+    mx.nd.save(f"{folder}/{rank}.params", {k: mx.nd.from_torch(v) for k, v in values.items()})
+    nets[1].load_parameters(f"{folder}/{rank}.params")
+    for one, other in zip(*(net.collect_params().values() for net in nets), strict=True):
+        np.testing.assert_allclose(one.data().asnumpy(), other.data().asnumpy(), atol=1e-4)
+    print("same losses, same file")
+
+
+def build_layers():
+    """Return a small network; rank 0's seed is everybody's."""
+    mx.random.seed(5)
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(64, in_units=32, activation="tanh"))
+    net.add(mx.gluon.nn.Dense(8, in_units=64))
+    net.initialize(mx.init.Xavier())
+    return net
+
+
+def train_by_adam(module, batches):
+    """Train by torch's Adam, and return the losses."""
+    optimizer = torch.optim.Adam(module.parameters(), 0.01)
+    losses = []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = module(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses

@@ -592,3 +592,50 @@ def test_data_sets_and_loaders_serve_both_worlds():
     assert isinstance(x, nd.NDArray)
     assert x.asnumpy().tolist() == [0, 1, 2, 3]
     assert y.asnumpy().tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("hybridized", [False, True])
+def test_forward_hooks_of_modules_inside_are_called(hybridized: bool) -> None:
+    """They see tensors of the graph, which then belong to the loss."""
+    net = nn.HybridSequential()
+    net.add(nn.Dense(3, in_units=2), nn.Activation("relu"), nn.Dense(1, in_units=3))
+    net.initialize(mx.init.One())
+    if hybridized:
+        net.hybridize()
+    module = net.as_torch()
+    x = torch.ones(2, 2)
+    module(x)
+    seen: list[tuple] = []
+    first, second = module.get_submodule("0"), module.get_submodule("1")
+    handle = first.register_forward_hook(lambda m, args, out: seen.append((m, args[0], out)))
+    second.register_forward_pre_hook(
+        lambda m, args, kwargs: seen.append((m, *args)), with_kwargs=True
+    )
+    output = module(x)
+    assert [item[0] for item in seen] == [first, second]
+    assert seen[0][1].shape == (2, 2)
+    (output.sum() + seen[0][2].sum()).backward()
+    assert torch.equal(first.weight.grad, torch.full((3, 2), 4.0))
+    handle.remove()
+    seen.clear()
+    net(mx.nd.ones((2, 2)))  # Gluon's own calls call no hook of torch
+    assert seen == []
+    assert torch.equal(module(x), output)
+    assert len(seen) == 1
+    assert not hybridized or net._active
+
+
+def test_hooks_inside_that_would_change_values_are_mistakes() -> None:
+    """They cannot be obeyed, so that they are not ignored in silence."""
+    net = nn.HybridSequential()
+    net.add(nn.Dense(1, in_units=2))
+    net.initialize()
+    module = net.as_torch()
+    part = module.get_submodule("0")
+    handle = part.register_forward_hook(lambda m, args, out: 2 * out)
+    with pytest.raises(mx.MXNetError, match="can look at values, not replace them"):
+        module(torch.ones(1, 2))
+    handle.remove()
+    part.register_full_backward_hook(lambda *_: None)
+    with pytest.warns(UserWarning, match="have a forward hook call output.register_hook"):
+        module(torch.ones(1, 2))

@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 import mxnet as mx
-from mxnet.onnx.builder import UnsupportedExport, rows
+from mxnet.convert.torch_rows import REFUSED
+from mxnet.onnx.builder import UnsupportedExport, rows, why_refused
 from mxnet.onnx.export import build_model
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, call, symbol_function
@@ -242,3 +243,14 @@ def test_constants_have_the_type_of_the_data(name: str, dtype: str) -> None:
     assert found.dtype == np.dtype(dtype)
     limit = 0.02 if dtype == "float16" else 1e-5
     np.testing.assert_allclose(found, wanted.asnumpy(), rtol=limit, atol=limit)
+
+
+def test_operators_that_are_not_exported_say_what_to_do_instead() -> None:
+    """Torch is the way out only where it takes the operator."""
+    others = [op.name for op in registry.operators() if op.name not in rows()]
+    texts = {name: why_refused(name) for name in others}
+    assert {n for n in texts if n in REFUSED and "--to torch" in texts[n]} == set()
+    assert "takes matrices apart" in texts["_linalg_potrf"]
+    assert "for training" in texts["_contrib_MultiBoxTarget"]
+    with pytest.raises(UnsupportedExport, match="needs the gamma function, which ONNX does not"):
+        build_model(mx.sym.gammaln(mx.sym.var("x")), {}, {"x": (2,)}, {"x": np.float32})

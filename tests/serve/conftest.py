@@ -39,12 +39,10 @@ def image_model(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def both(image_model):
-    """A server of two models, with short times."""
+    """A server of two models."""
     with serving(
         f"dense={DENSE}",
         f"animals={image_model}",
-        "--header-timeout=2",
-        "--timeout=4",
         "--max-connections=64",
         "--max-in-flight=48",
         "--max-queue=64",
@@ -55,5 +53,5 @@ def both(image_model):
 @pytest.fixture(scope="session")
 def dense():
     """A server of one model, whose shape is known."""
-    with serving(DENSE, "--shape=5", "--max-connections=64", "--timeout=4") as server:
+    with serving(DENSE, "--shape=5", "--max-connections=64") as server:
         yield server

@@ -1,7 +1,7 @@
 """Requests that are meant to harm: the server answers others meanwhile, and stays small.
 
-One server takes all of them. `/health` is asked all the time; the limit on its answers is wide,
-because tests share their machine.
+One server takes all of them. `/health` is asked all the time; what counts is how much processor
+time the server uses before it answers, because tests share their machine.
 """
 
 from __future__ import annotations
@@ -19,23 +19,27 @@ import zlib
 import numpy as np
 import pytest
 
-from .server import NPY, NPZ, HealthWatch, Running, npy, npz, serving
+from .server import LIMIT, NPY, NPZ, HealthWatch, Running, npy, npz, serving
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc"),
 ]
 MIB = 1 << 20
-MAX_GROWTH = 400 * MIB  # --max-in-flight, twice, and what two decoders hold
-MAX_HEALTH_SECONDS = 3.0
+MAX_BODY, MAX_IN_FLIGHT, MAX_CONNECTIONS = 32, 64, 100  # MiB, MiB, count
+MODEL = 70  # MiB that the model itself takes for the largest body
+# What docs/how-to/serve.md promises: requests, four bodies in each of two decoders, connections.
+MAX_GROWTH = (MAX_IN_FLIGHT + 2 * 4 * MAX_BODY + MAX_CONNECTIONS // 16 + MODEL) * MIB
+MAX_HEALTH_SECONDS = 1.0  # of the processor; a parser that cannot be stopped took 23
 HOST = b"Host: localhost\r\n"
 
 
 @pytest.fixture(scope="module")
 def server(image_model):
     with serving(
-        image_model, "--header-timeout=2", "--timeout=3", "--max-connections=100",
-        "--max-in-flight=64", "--max-rows=4096", open_files=200,
+        image_model, "--header-timeout=4", "--timeout=5", f"--max-connections={MAX_CONNECTIONS}",
+        f"--max-in-flight={MAX_IN_FLIGHT}", f"--max-body={MAX_BODY}", "--max-rows=4096",
+        open_files=200,
     ) as running:  # fmt: skip
         running.post(npy(np.zeros((64, 3, 32, 32), "f4")), NPY)
         running.base = running.memory()
@@ -61,7 +65,7 @@ def under_attack(server: Running):
             yield
     finally:
         stop.set()
-        watcher.join(10)
+        watcher.join(LIMIT)
     assert health.failures == []
     assert max(health.seconds) < MAX_HEALTH_SECONDS
     assert peak[0] - server.base < MAX_GROWTH
@@ -74,7 +78,7 @@ def in_threads(function, count: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(LIMIT)
 
 
 def png(width: int, height: int) -> bytes:
@@ -125,7 +129,8 @@ def test_bodies_that_cost_much(server, name):
     with under_attack(server):
         in_threads(attack, 4)
     assert len(codes) == 8
-    assert set(codes) <= {200, 400, 413, 415, 503}, codes
+    # 408 and 504 are answers of a busy machine.
+    assert set(codes) <= {200, 400, 408, 413, 415, 503, 504}, codes
 
 
 def test_bodies_that_do_not_end(server):
@@ -136,7 +141,7 @@ def test_bodies_that_do_not_end(server):
 
     def attack() -> None:
         with contextlib.suppress(OSError):
-            server.raw(head, body, timeout=5)
+            server.raw(head, body, timeout=7)
 
     with under_attack(server):
         in_threads(attack, 12)
@@ -150,9 +155,6 @@ def test_half_sent_headers_do_not_lock_others_out(server):
             sock = server.connect()
             sock.sendall(b"GET /health HTTP/1.1\r\nX-%d: a" % number)
             sockets.append(sock)
-        start = time.monotonic()
-        while time.monotonic() < start + 4:  # longer than headers may take
-            server.get("/health")
         closed = sum(_is_closed(sock) for sock in sockets)
     for sock in sockets:
         sock.close()
@@ -160,7 +162,7 @@ def test_half_sent_headers_do_not_lock_others_out(server):
 
 
 def _is_closed(sock: socket.socket) -> bool:
-    sock.settimeout(5)
+    sock.settimeout(LIMIT)
     try:
         while sock.recv(4096):
             pass
@@ -197,7 +199,7 @@ def test_long_pipelines(server):
     last = b"GET /health HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
     assert server.raw(request * 4 + last).count(b"200 OK") == 5
     with under_attack(server):
-        answers = server.raw(request * 20_000, timeout=10)
+        answers = server.raw(request * 20_000, timeout=LIMIT)
     assert answers.count(b"200 OK") <= 20
 
 

@@ -149,6 +149,8 @@ def _answers(server) -> bool:
         (["a=" + DENSE, "a=" + DENSE], 2, "two models"),
         (["a/b=" + DENSE], 2, "letters, digits"),
         (["a=" + DENSE, "b=" + DENSE, "--shape", "5"], 2, "PREFIX-serve.json"),
+        ([DENSE, "--shape", "5", "--device", "gpu(99)"], 1, "gpu(99)"),
+        ([DENSE, "--shape", "5", "--device", "tpu"], 2, "cpu, gpu or gpu:1"),
     ],
 )
 def test_models_that_cannot_be_served(arguments, code, message, capsys):
@@ -189,7 +191,7 @@ def test_a_model_that_cannot_be_read(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_sigterm_under_load_loses_no_answer():
-    with serving(DENSE, "--shape=5", "--timeout=5") as server:
+    with serving(DENSE, "--shape=5") as server:
         answers, failures = _load(server)
         text = server.wait()
         assert server.log() == ""

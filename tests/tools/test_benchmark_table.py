@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import results
+from benchmarks import results, table
 from benchmarks.results import Result, describe, find_stalls, load, render, store
 from benchmarks.rows import Row
 from benchmarks.table import measure
@@ -54,12 +54,35 @@ def test_rows_keep_the_run_they_come_from(tmp_path, monkeypatch):
     rows = [make_row(name="old"), make_row(name="new")]
     monkeypatch.setattr(results, "rows_of", lambda group: rows if group == "steps" else [])
     path = tmp_path / "results.json"
-    store({"old": Result("monday", {"MXNext": [1.0]})}, path)
-    store({**load(path), "new": Result("tuesday", {"MXNext": [1.0]})}, path)
+    store({"here": {"old": Result("monday", {"MXNext": [1.0]})}}, path)
+    figures = load(path)
+    figures["here"]["new"] = Result("tuesday", {"MXNext": [1.0]})
+    store(figures, path)
     page = render(load(path))
     assert "- a: monday\n- b: tuesday" in page
     runs = {x.split(" | ")[0]: x[-3] for x in page.splitlines() if x.startswith("| ")}
     assert (runs["| old"], runs["| new"]) == ("a", "b")
+
+
+def test_machines_keep_their_figures_beside_each_other(tmp_path, monkeypatch):
+    row = make_row()
+    monkeypatch.setattr(results, "rows_of", lambda group: [row] if group == "steps" else [])
+    monkeypatch.setattr(results, "FIGURES", tmp_path / "results.json")
+    monkeypatch.setattr(table, "HERE", tmp_path)
+    monkeypatch.setattr(table, "rows_of", results.rows_of)
+    monkeypatch.setattr(table, "load", lambda: load(results.FIGURES))
+    monkeypatch.setattr(table, "store", lambda figures: store(figures, results.FIGURES))
+    monkeypatch.setattr(table, "draw_ratios", lambda *_: None)
+    monkeypatch.setattr(table, "draw_sizes", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["table", "steps", "--write", "--processes", "1"])
+    for machine, value in (("first", 1.0), ("second", 2.0), ("first", 3.0)):
+        monkeypatch.setattr(table, "describe_machine", lambda *_, name=machine: name)
+        monkeypatch.setattr(table, "measure", lambda *_, figure=value: {"MXNext": [figure]})
+        table.main()
+    figures = {m: rows["work"].cells for m, rows in load(results.FIGURES).items()}
+    assert figures == {"first": {"MXNext": [3.0]}, "second": {"MXNext": [2.0]}}
+    lines = [x for x in (tmp_path / "RESULTS.md").read_text().splitlines() if "| work" in x]
+    assert [line.split(" | ")[1] for line in lines[1:]] == ["3000 ms", "2000 ms"]
 
 
 def test_the_page_is_written_from_the_figures():

@@ -112,18 +112,18 @@ def _check_names(**lists: Sequence[str] | None) -> None:
 
 
 def _check_known(target: str, names: set[str]) -> None:
-    known = {
+    listed_ops = {
         *list_lp16_ops(target),
         *list_fp32_ops(target),
         *list_lp16_fp32_ops(target),
         *list_widest_type_cast(target),
         *(row[0] for row in list_conditional_fp32_ops(target)),
     }
-    if names - known:
+    if names - listed_ops:
         raise AssertionError(
             "Can only choose ops from the lists amp.list_lp16_ops, amp.list_fp32_ops, "
             "amp.list_lp16_fp32_ops, amp.list_widest_type_cast and "
-            f"amp.list_conditional_fp32_ops. Op {sorted(names - known)} not in any of them"
+            f"amp.list_conditional_fp32_ops. Op {sorted(names - listed_ops)} not in any of them"
         )
 
 

@@ -27,7 +27,7 @@ class Sample:
     def of(cls, source: Model, given: Sequence[Mapping[str, Any]]) -> Sample:
         """Return the first of the given inputs, or random ones, with what the model answers."""
         feed = source.as_feed(given[0]) if given else random_inputs(source)
-        return cls({n.name: feed[n.name] for n in source.inputs}, source.run(feed))
+        return cls({n.name: feed[n.name] for n in source.inputs}, source.run_as_written(feed))
 
     def report(self, outputs: Sequence[Any], kind: str, tolerance: float | None) -> Report:
         """Return how outputs differ from the sample's; an error above the tolerance is raised."""

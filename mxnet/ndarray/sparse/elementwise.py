@@ -27,12 +27,18 @@ from ...ops.tensor.arithmetic import (
 )
 from ...ops.tensor.elementwise import clip, quadratic
 from ...ops.tensor.indexing import where
-from ...ops.tensor.passing import block_grad, identity, make_loss, zeros_like
+from ...ops.tensor.passing import (
+    block_grad,
+    identity,
+    identity_with_attr_like_rhs,
+    make_loss,
+    zeros_like,
+)
 from ..ndarray import NDArray
 from ..operator_overloads import NUMBERS, unsupported_operand
 from . import layout
 from .arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, make
-from .dispatch import Call, dense_now, dense_of, kernel
+from .dispatch import Call, dense_now, dense_of, kernel, to_storage
 
 ADD, SUBTRACT = BY_NAME["add"], BY_NAME["subtract"]
 MULTIPLY, DIVIDE = BY_NAME["multiply"], BY_NAME["divide"]
@@ -57,6 +63,14 @@ def pass_on(call: Call) -> BaseSparseNDArray:
     """Return a copy."""
     array = call.array
     return array._like(array._values.clone())
+
+
+@kernel(identity_with_attr_like_rhs, records=True)
+def copy_as(call: Call) -> NDArray:
+    """Return the first array in the storage type of the second."""
+    check_same(call)
+    first, like = call.arrays
+    return to_storage(dense_now(first).clone(), like.stype, first._ctx)
 
 
 @kernel(zeros_like)

@@ -11,7 +11,7 @@ from functools import wraps
 import numpy as np
 import torch
 
-from ..builder import FAR, INT64, UNKNOWN, Builder, Call, Emit, is_float, numpy_dtype, refuse, row
+from ..builder import FAR, INT64, UNKNOWN, Builder, Call, Emit, is_float, numpy_dtype, row
 from .layers import NEEDS_IMAGE_SIZE
 
 LOWEST = -3.0e38
@@ -752,10 +752,3 @@ def _center(g: Builder, boxes: str) -> tuple[str, str]:
     low, high = g.slice(boxes, [0], [2], [2]), g.slice(boxes, [2], [4], [2])
     size = g.Sub(high, low)
     return g.Add(low, g.Mul(size, g.scalar(0.5, FLOAT))), size
-
-
-refuse("CTCLoss", why="is a loss of training: export the network without it, by its output.")
-refuse(
-    "_contrib_DeformablePSROIPooling",
-    why="has no ONNX form: ONNX's RoiAlign neither moves its bins nor reads channels by position.",
-)

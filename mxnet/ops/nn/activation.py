@@ -33,6 +33,7 @@ ACTIVATIONS = {
     keeps_finite=True,
     pointwise=True,
     names_output=True,
+    repeatable=True,
 )
 def activation(
     data: Tensor, *, act_type: Literal["relu", "sigmoid", "softrelu", "softsign", "tanh"]
@@ -257,6 +258,7 @@ def _within(data: Tensor, length: Tensor, axis: int) -> Tensor:
     precision="full",
     names_single_input=True,
     names_output=True,
+    repeatable=True,
 )
 def softmax(
     data: Tensor,
@@ -316,6 +318,7 @@ def softmax_output(data: Shape | None, length: Shape | None, **_: object) -> Sha
     method=True,
     precision="full",
     names_single_input=True,
+    repeatable=True,
 )
 def log_softmax(
     data: Tensor,
@@ -365,7 +368,7 @@ def softmin(data: Tensor, **attrs: Any) -> Tensor:
     return softmax.function(-data, **attrs)
 
 
-@op("SoftmaxActivation", shape=same, precision="full", names_output=True)
+@op("SoftmaxActivation", shape=same, precision="full", names_output=True, repeatable=True)
 def softmax_activation(
     data: Tensor, *, mode: Literal["channel", "instance"] = "instance"
 ) -> Tensor:

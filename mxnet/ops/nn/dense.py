@@ -34,6 +34,7 @@ def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     precision="half",
     overwritable=True,
     names_output=True,
+    repeatable=True,
 )
 def fully_connected(
     data: Tensor,

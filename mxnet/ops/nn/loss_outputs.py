@@ -78,6 +78,7 @@ def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
     loss=True,
     scales_loss=True,
     names_output=True,
+    repeatable=True,
 )
 def softmax_output(
     data: Tensor,
@@ -224,7 +225,7 @@ def _regression(
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc}\n\n    >>> {example}\n    "
-    facts = {"precision": "full", "loss": True, "scales_loss": True}
+    facts = {"precision": "full", "loss": True, "scales_loss": True, "repeatable": True}
     shapes = functools.partial(_regression_shapes, name)
     record = op(name, f"_sparse_{name}", shape=shapes, **facts)(function)
 
@@ -362,6 +363,7 @@ def svm_output_gradient(
     names_single_input=True,
     gradients_by_input=True,
     names_output=True,
+    repeatable=True,
 )
 def make_loss(
     data: Tensor,

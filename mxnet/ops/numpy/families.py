@@ -120,10 +120,10 @@ class AttributeTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the output by the attribute or by the first input."""
-        given = attrs.get("dtype")
-        if given is None and ins[0] is not None:
-            given = self.default(ins[0])
-        return ins, [given or o for o in outs]
+        dtype = attrs.get("dtype")
+        if dtype is None and ins[0] is not None:
+            dtype = self.default(ins[0])
+        return ins, [dtype or o for o in outs]
 
 
 Names = tuple[str, ...]
@@ -217,10 +217,10 @@ def _finish_binary(
         except RuntimeError as error:
             raise broadcast_error(name, lhs, rhs, error) from None
 
-    def named(x1: Tensor, x2: Tensor) -> Tensor:
+    def function_of_x1_x2(x1: Tensor, x2: Tensor) -> Tensor:
         return function(x1, x2)
 
-    chosen = named if names == ("x1", "x2") else function
+    chosen = function_of_x1_x2 if names == ("x1", "x2") else function
     record = op(name, shape=broadcast, pointwise=True, precision="widest")(
         document(chosen, name, doc, example)
     )

@@ -347,13 +347,13 @@ def _flat(shape: Shape | None) -> Shape | None:
     return (torch.Size(shape).numel() if is_known(shape) else UNKNOWN,)
 
 
-def _joined(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def _concatenate_shape(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     if attrs["axis"] is None:
         return ins, _concatenated([_flat(s) for s in ins], outs, {"dim": 0})[1]
     return _concatenated(ins, outs, {"dim": attrs["axis"]})
 
 
-@op("_npi_concatenate", count="num_args", shape=_joined, outputs=("out",))
+@op("_npi_concatenate", count="num_args", shape=_concatenate_shape, outputs=("out",))
 def concatenate(*data: Tensor, axis: int | None = 0) -> Tensor:
     """Join arrays along an axis; with ``axis=None`` their flattened elements.
 

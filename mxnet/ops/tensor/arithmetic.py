@@ -377,6 +377,7 @@ grad_add = elementwise(
     count="num_args",
     shape=same,
     precision="widest",
+    repeatable=True,
 )
 def add_n(*args: Tensor) -> Tensor:
     """Sum of any number of arrays of one shape and dtype.

@@ -330,6 +330,7 @@ unary(
     method=True,
     bfloat16="any",
     keeps_finite=True,
+    repeatable=True,
 )
 def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     """Limit values to ``[a_min, a_max]``; the gradient passes at the limits and between them.

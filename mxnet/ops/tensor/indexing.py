@@ -203,18 +203,18 @@ def one_hot_shape(indices: Shape | None, *, depth: int, **_: object) -> Shape | 
 
 def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
     """Return the index with the picked axis kept as size 1."""
-    kept = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
-    if index.shape == kept:
+    with_axis = (*data.shape[:axis], 1, *data.shape[axis + 1 :])
+    if index.shape == with_axis:
         return index
-    removed = kept[:axis] + kept[axis + 1 :]
-    if index.shape != removed and (removed or index.numel() != 1):
+    without_axis = with_axis[:axis] + with_axis[axis + 1 :]
+    if index.shape != without_axis and (without_axis or index.numel() != 1):
         is_dense = index.shape == data.shape
         raise ShapeError(
             f"Shape inconsistent in {name}: index is {list(index.shape)}, but data "
-            f"{list(data.shape)} with axis={axis} needs {list(removed)}."
+            f"{list(data.shape)} with axis={axis} needs {list(without_axis)}."
             + (" Labels given as one-hot rows need sparse_label=False." if is_dense else "")
         )
-    return index.unsqueeze(axis) if removed else index.reshape(1)
+    return index.unsqueeze(axis) if without_axis else index.reshape(1)
 
 
 @op(
@@ -261,12 +261,16 @@ def _pick(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     if data is None or attrs["axis"] is None:
         return ins, outs
     at = axis_within(attrs["axis"], len(data), "pick")
-    kept = (*data[:at], 1, *data[at + 1 :])
-    removed = kept[:at] + kept[at + 1 :] or (1,)
+    with_axis = (*data[:at], 1, *data[at + 1 :])
+    without_axis = with_axis[:at] + with_axis[at + 1 :] or (1,)
     index = unify(
-        kept if index is not None and len(index) == len(kept) else removed, index, "index"
+        with_axis if index is not None and len(index) == len(with_axis) else without_axis,
+        index,
+        "index",
     )
-    return [data, index], [unify(kept if attrs["keepdims"] else removed, outs[0], "the output")]
+    return [data, index], [
+        unify(with_axis if attrs["keepdims"] else without_axis, outs[0], "the output")
+    ]
 
 
 pick.shape_rule = _pick

@@ -36,10 +36,10 @@ def _concatenated(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
         common = unify(common, _open(shape, dim, "Concat"), what)
     if common is None:
         return ins, outs
-    known = [unify(common, s) for s in ins]
-    ins = [*known]
+    shapes = [unify(common, s) for s in ins]
+    ins = [*shapes]
     at = axis_within(dim, len(common), "Concat")
-    sizes = [s[at] for s in known]
+    sizes = [s[at] for s in shapes]
     total = UNKNOWN if UNKNOWN in sizes else sum(sizes)
     out = unify((*common[:at], total, *common[at + 1 :]), outs[0], "Concat: the output")
     if sizes.count(UNKNOWN) == 1 and out[at] != UNKNOWN:
@@ -72,6 +72,7 @@ def _cat(name: str, data: tuple[Tensor, ...], dim: int) -> Tensor:
     keeps_finite=True,
     keeps_layout=True,
     names_output=True,
+    repeatable=True,
 )
 def concat(*data: Tensor, dim: int = 1) -> Tensor:
     """Join arrays along an axis.
@@ -163,7 +164,7 @@ def _stacked(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     return [part] * len(ins), [unify(out, outs[0], "stack: the output")]
 
 
-@op("stack", count="num_args", shape=_stacked, precision="widest")
+@op("stack", count="num_args", shape=_stacked, precision="widest", repeatable=True)
 def stack(*data: Tensor, axis: int = 0) -> Tensor:
     """Join arrays of one shape along a new axis.
 
@@ -233,6 +234,7 @@ def _even_part(shape: Shape, parts: int, axis: int, squeeze_axis: bool, name: st
     names_single_input=True,
     gradients_by_input=True,
     names_output=True,
+    repeatable=True,
 )
 def slice_channel(
     data: Tensor, *, num_outputs: ArrayCount, axis: int = 1, squeeze_axis: bool = False

@@ -59,7 +59,7 @@ def _copying(function: Callable) -> Callable:
     return copying
 
 
-@op("_copy", "identity", shape=same, identity=True)
+@op("_copy", "identity", shape=same, identity=True, repeatable=True)
 def identity(data: Tensor) -> Tensor:
     """Return a copy.
 
@@ -76,6 +76,7 @@ def identity(data: Tensor) -> Tensor:
     shape=same,
     identity=True,
     head_gradient=False,
+    repeatable=True,
 )
 def block_grad(data: Tensor) -> Tensor:
     """Return a copy through which no gradient flows.
@@ -98,6 +99,7 @@ def block_grad(data: Tensor) -> Tensor:
     precision="full",
     loss=True,
     identity=True,
+    repeatable=True,
 )
 def make_loss(data: Tensor) -> Tensor:
     """Return a copy whose gradient is 1 whatever comes from above: the end of a graph.
@@ -223,10 +225,10 @@ class AmpTypes(TypePattern):
 
     def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
         """Infer the output from the input, not the other way round."""
-        given = ins[0]
-        if given is None:
+        dtype = ins[0]
+        if dtype is None:
             return ins, outs
-        return ins, [attrs["dtype"] if given.is_floating_point else given]
+        return ins, [attrs["dtype"] if dtype.is_floating_point else dtype]
 
 
 @op("amp_cast", shape=same, precision="own")

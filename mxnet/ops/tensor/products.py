@@ -20,7 +20,7 @@ Storage = Literal["default", "row_sparse", "csr"]
 _mm, _bmm = torch.mm, torch.bmm
 
 
-@op("dot", "_sparse_dot", precision="widest")
+@op("dot", "_sparse_dot", precision="widest", repeatable=True)
 def dot(
     lhs: Tensor,
     rhs: Tensor,
@@ -105,6 +105,7 @@ def dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
     precision="widest",
     overwritable=True,
     gradient_names=("lhs_output", "rhs_output"),
+    repeatable=True,
 )
 def batch_dot(
     lhs: Tensor,

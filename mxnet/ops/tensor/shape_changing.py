@@ -180,7 +180,7 @@ def _reshaped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 @may_share
-@op("Reshape", "reshape", shape=_reshaped, method=True)
+@op("Reshape", "reshape", shape=_reshaped, method=True, repeatable=True)
 def reshape(
     data: Tensor,
     *,
@@ -226,7 +226,7 @@ def copy_in_shape(shape: Shape) -> Callable[[Tensor], Tensor] | None:
 
 
 @may_share
-@op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True)
+@op("Flatten", "_npx_batch_flatten", "flatten", method=True, keeps_finite=True, repeatable=True)
 def flatten(data: Tensor) -> Tensor:
     """Merge all axes but the first.
 
@@ -244,20 +244,20 @@ def flatten_shape(data: Shape | None) -> Shape | None:
 
 def _transposed(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     data, out = ins[0], outs[0]
-    known = data if data is not None else out
-    if known is None:
+    shape = data if data is not None else out
+    if shape is None:
         return ins, outs
-    axes = attrs["axes"] or tuple(reversed(range(len(known))))
-    if sorted(a % len(known) for a in axes) != list(range(len(known))):
-        raise ShapeError(f"transpose: axes={axes} is not an order of {len(known)} axes.")
-    axes = [a % len(known) for a in axes]
-    out = known if data is None else unify(tuple(data[a] for a in axes), out, "the output")
+    axes = attrs["axes"] or tuple(reversed(range(len(shape))))
+    if sorted(a % len(shape) for a in axes) != list(range(len(shape))):
+        raise ShapeError(f"transpose: axes={axes} is not an order of {len(shape)} axes.")
+    axes = [a % len(shape) for a in axes]
+    out = shape if data is None else unify(tuple(data[a] for a in axes), out, "the output")
     back = tuple(out[axes.index(i)] for i in range(len(axes)))
     return [unify(back, data, "data")], [out]
 
 
 @may_share
-@op("transpose", shape=_transposed, method=True)
+@op("transpose", shape=_transposed, method=True, repeatable=True)
 def transpose(data: Tensor, *, axes: Shape = ()) -> Tensor:
     """Put the axes into another order; without ``axes`` reverse them.
 
@@ -283,11 +283,11 @@ def permute_directly(attrs: dict[str, Any], dtype: torch.dtype) -> Callable[[Ten
 
 
 def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
-    known = ins[0] if ins[0] is not None else outs[0]
-    if known is None:
+    shape = ins[0] if ins[0] is not None else outs[0]
+    if shape is None:
         return ins, outs
-    axes = list(range(len(known)))
-    first, second = (axis_within(attrs[k], len(known), "SwapAxis") for k in ("dim1", "dim2"))
+    axes = list(range(len(shape)))
+    first, second = (axis_within(attrs[k], len(shape), "SwapAxis") for k in ("dim1", "dim2"))
     axes[first], axes[second] = axes[second], axes[first]
     return _transposed(ins, outs, {"axes": tuple(axes)})
 
@@ -302,6 +302,7 @@ def _swapped(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     names_single_input=True,
     gradients_by_input=True,
     names_output=True,
+    repeatable=True,
 )
 def swap_axis(data: Tensor, *, dim1: int = 0, dim2: int = 0) -> Tensor:
     """Exchange two axes.
@@ -331,7 +332,7 @@ def _expanded(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
 
 
 @may_share
-@op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True)
+@op("expand_dims", "_npi_expand_dims", shape=_expanded, method=True, repeatable=True)
 def expand_dims(data: Tensor, *, axis: int) -> Tensor:
     """Put in a new axis of size 1.
 

@@ -95,7 +95,7 @@ def _axis_range(size: int, begin: int, end: int | None) -> tuple[int, int]:
 
 
 @may_share
-@op("slice_axis", method=True)
+@op("slice_axis", method=True, repeatable=True)
 def slice_axis(data: Tensor, *, axis: int, begin: int, end: int | None) -> Tensor:
     """Take ``begin:end`` of one axis; negative numbers count from its end.
 

@@ -59,10 +59,10 @@ def max_of_bins(data: Tensor, image: Tensor, bins: Bins) -> Tensor:
 
 def _maximum(values: Tensor, shift: int, axis: int) -> Tensor:
     """Return the maximum of each element and the one `shift` behind it."""
-    kept = values.narrow(axis, shift, values.shape[axis] - shift)
+    shifted = values.narrow(axis, shift, values.shape[axis] - shift)
     pad = (0, shift) if axis == -1 else (0, 0, 0, shift)
     low = -torch.inf if values.is_floating_point() else torch.iinfo(values.dtype).min
-    return torch.maximum(values, F.pad(kept, pad, value=low))
+    return torch.maximum(values, F.pad(shifted, pad, value=low))
 
 
 def _cover(first: Tensor, end: Tensor, levels: int, limit: int) -> tuple[Tensor, Tensor, Tensor]:

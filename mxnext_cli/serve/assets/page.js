@@ -67,7 +67,7 @@ function showModel() {
   const model = current();
   document.title = `${model.model} · mx serve`;
   byId("title").textContent = model.model;
-  const rows = [["version", model.version]];
+  const rows = [["version", model.version], ["device", model.device]];
   for (const [name, shape] of inputs(model)) rows.push(["input", `${name}: ${describeShape(shape, model.dtypes[name])}`]);
   for (const name of model.outputs) {
     const shape = model.output_shapes[name].slice(1);

@@ -64,7 +64,7 @@ ATTRIBUTES = """
 unary(mx.nd, 'LeakyReLU', act_type='leaky', slope=0.25)
 unary(mx.nd, 'LeakyReLU', act_type='elu', slope=0.25)
 unary(mx.nd, 'LeakyReLU', act_type='selu')
-unary(mx.nd, 'LeakyReLU', act_type='gelu')
+both(lambda x: mx.nd.LeakyReLU(x, act_type='gelu'), array(mx.nd, POINTS[3:]))
 unary(mx.nd, 'Activation', act_type='relu')
 unary(mx.nd, 'Activation', act_type='sigmoid')
 unary(mx.nd, 'Activation', act_type='tanh')

@@ -6,6 +6,7 @@ import torch
 import mxnet as mx  # noqa: F401 (registers the operators)
 from mxnet.ops.fused import convolution as channels_last
 from mxnet.ops.fused.convolution import convolution_channels_last
+from tests.closeness import assert_equal_up_to_rounding
 
 PLACES = [
     {"kernel": (3, 3), "pad": (1, 1)},
@@ -33,7 +34,7 @@ def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
     assert channels_last._is_small_product(data, weight, *place)
     multiplied = run(data, weight, bias, attrs)
     for one, other in zip(convolved, multiplied, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        assert_equal_up_to_rounding(one, other, roundings=32)
 
 
 def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
@@ -53,6 +54,6 @@ def test_data_with_channels_last_stays_so_beside_a_weight_of_its_size(kernel):
     attrs = {"kernel": kernel, "num_filter": 16}
     plain, kept = (convolution_channels_last.function(d, weight, **attrs) for d in (data, last))
     assert kept.is_contiguous(memory_format=torch.channels_last)
-    torch.testing.assert_close(plain, kept, rtol=1e-4, atol=1e-5)
+    assert_equal_up_to_rounding(plain, kept, roundings=32)
     if kernel == (3, 3):
         assert plain.is_contiguous()

@@ -11,7 +11,6 @@ import numpy as np
 from ....base import is_np_shape
 from ..value import F, OnnxNode, Value, as_scalar, direct, imports, internal, with_rank
 
-LOWEST = float(np.finfo(np.float32).min)
 direct("InstanceNormalization", F.InstanceNorm, eps=("epsilon", 1e-5))
 direct("MaxRoiPool", F.ROIPooling, pooled_size=("pooled_shape", ()), spatial_scale=1.0)
 
@@ -398,7 +397,8 @@ def max_pool(node: OnnxNode, x: Value) -> Any:
     if not x.is_float:
         symbol = F.cast(symbol, dtype="float32")
     if where.before != after:
-        symbol, pad = pad_spatial(symbol, where.before, after, LOWEST), [0] * len(pad)
+        lowest = float(np.finfo(x.dtype if x.is_float else np.float32).min)
+        symbol, pad = pad_spatial(symbol, where.before, after, lowest), [0] * len(pad)
     output = F.Pooling(
         symbol,
         kernel=tuple(where.kernel),

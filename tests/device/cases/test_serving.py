@@ -1,0 +1,83 @@
+"""`mx serve`: each model runs on its device, and models of one device take turns."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import mxnet as mx
+from mxnet import nd, sym
+
+pytest.importorskip("msgspec")
+pytest.importorskip("uvicorn")
+
+from mxnext_cli.serve.limits import Limits
+from mxnext_cli.serve.metrics import Metrics
+from mxnext_cli.serve.repository import LoadedModel, Repository
+
+LIMIT = 60
+ROWS = {"data": np.array([[1, 2, 3]], np.float32)}
+
+
+def write_model(folder, device: str) -> str:
+    folder.mkdir()
+    net = sym.broadcast_mul(sym.var("data"), sym.var("scale", shape=(1, 3)), name="out")
+    net.save(str(folder / "times-symbol.json"))
+    nd.save(str(folder / "times-0000.params"), {"arg:scale": nd.full((1, 3), 2)})
+    (folder / "serve.json").write_text(json.dumps({"shape": {"data": [3]}, "device": device}))
+    return f"{folder.name}={folder}"
+
+
+@pytest.fixture
+def load(tmp_path):
+    repositories = []
+
+    def load_models(*devices: str, option: str | None = None) -> list[LoadedModel]:
+        texts = [write_model(tmp_path / f"m{i}", device) for i, device in enumerate(devices)]
+        repositories.append(Repository(texts, Limits(), Metrics(), device=option))
+        repositories[-1].load()
+        return [entry.latest for entry in repositories[-1].entries.values()]
+
+    yield load_models
+    for repository in repositories:
+        repository.close(LIMIT)
+
+
+def test_each_model_runs_on_its_device(load):
+    models = load("cpu", "gpu:0", "gpu(1)")
+    assert [m.model.ctx for m in models] == [mx.cpu(), mx.gpu(0), mx.gpu(1)]
+    assert [m.describe()["device"] for m in models] == ["cpu(0)", "gpu(0)", "gpu(1)"]
+    for model in models:
+        parameters = model.predictor._parameters.values()
+        assert {array.ctx for array in parameters} == {model.model.ctx}
+        assert model.batcher.submit(ROWS).result(LIMIT)[0].tolist() == [[2, 4, 6]]
+
+
+def test_the_option_comes_before_the_settings(load):
+    assert [m.model.ctx for m in load("cpu", "gpu:0", option="gpu:1")] == [mx.gpu(1)] * 2
+
+
+def test_models_of_one_gpu_take_turns(load):
+    """While a batch of one runs, the other waits, and so does not run on the event loop."""
+    first, second, other, on_cpu = load("gpu:0", "gpu:0", "gpu:1", "cpu")
+    is_running, may_end = threading.Event(), threading.Event()
+    predict = first.predictor
+
+    def hold(inputs):
+        is_running.set()
+        assert may_end.wait(LIMIT)
+        return predict(inputs)
+
+    first.predictor = hold
+    held = first.batcher.submit(ROWS)
+    assert is_running.wait(LIMIT)
+    waiting = second.batcher.submit(ROWS)
+    for free in (other, on_cpu):
+        free.batcher.submit(ROWS).result(LIMIT)
+    assert not waiting.done()
+    may_end.set()
+    assert [f.result(LIMIT)[0].tolist() for f in (held, waiting)] == [[[2, 4, 6]]] * 2
+    assert [m.can_run_on_loop for m in (first, second, other, on_cpu)] == [False] * 3 + [True]

@@ -1,0 +1,74 @@
+"""Record the answers to `sparse_modes` in an MXNet 1.9.1 environment.
+
+python -m tests.golden.record_sparse_modes
+
+Each case runs in a process of its own. Arrays are stored once and named by their numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+
+import mxnet as mx
+from tests.golden.sparse_modes import MODES, answer, cases
+
+PLACE = pathlib.Path(__file__).with_name("sparse_modes.json")
+
+
+def ask(case, modes):
+    """Return the answers from a child process, fewer than asked if it died."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        signal.alarm(30)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with os.fdopen(writer, "w") as pipe:
+            for mode in modes:
+                print(json.dumps(answer(mx, mode, case)), file=pipe, flush=True)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as stream:
+        answers = [json.loads(line) for line in stream if line.endswith("\n")]
+    os.waitpid(child, 0)
+    return answers
+
+
+def answers_of(case):
+    """Return the answers of all modes; "Crash" where MXNet ends the process."""
+    found = []
+    while len(found) < len(MODES):
+        waiting = list(MODES)[len(found) :]
+        new = ask(case, waiting)
+        found += new if len(new) == len(waiting) else [*new, "Crash"]
+    return dict(zip(MODES, found, strict=True))
+
+
+def main():
+    """Write one file."""
+    numbers, stored = {}, {}
+
+    def number(text):
+        return numbers.setdefault(text, len(numbers))
+
+    for key, case in cases().items():
+        stored[key] = {
+            mode: found if isinstance(found, str) else [[number(t) for t in part] for part in found]
+            for mode, found in answers_of(case).items()
+        }
+    lines = [json.dumps(text) for text in numbers]
+    rows = [
+        f"{json.dumps(key)}:{json.dumps(value, separators=(',', ':'))}"
+        for key, value in stored.items()
+    ]
+    PLACE.write_text(
+        '{"arrays":[\n' + ",\n".join(lines) + '\n],"cases":{\n' + ",\n".join(rows) + "\n}}\n"
+    )
+    print(len(stored), "cases", len(numbers), "arrays")
+
+
+if __name__ == "__main__":
+    main()
