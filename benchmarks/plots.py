@@ -29,7 +29,7 @@ def _list_rows(results: Mapping[str, Result]) -> list[tuple[Row, Cells]]:
     return [(row, results[row.name].cells) for row in rows]
 
 
-def _last_machine(results: Results) -> tuple[str, Mapping[str, Result]]:
+def last_machine(results: Results) -> tuple[str, Mapping[str, Result]]:
     """Return the machine with the latest run, by its date; of equal ones the last."""
     dates = {m: max(r.run for r in rows.values()) for m, rows in results.items() if rows}
     machine = max(reversed(dates), key=lambda m: dates[m].split(";")[0], default="")
@@ -38,7 +38,7 @@ def _last_machine(results: Results) -> tuple[str, Mapping[str, Result]]:
 
 def draw_ratios(results: Results, path: pathlib.Path) -> None:
     """Draw the ratios of all rows on one machine; left of the line MXNext is faster or smaller."""
-    machine, figures = _last_machine(results)
+    machine, figures = last_machine(results)
     rows = [(row, _ratios(row, cells)) for row, cells in _list_rows(figures) if not row.family]
     rows = [(row, ratios) for row, ratios in rows if ratios][::-1]
     if not rows:
@@ -63,7 +63,7 @@ def draw_ratios(results: Results, path: pathlib.Path) -> None:
 
 def draw_sizes(results: Results, path: pathlib.Path) -> None:
     """Draw cost against size on one machine, a panel for each kind of work."""
-    machine, figures = _last_machine(results)
+    machine, figures = last_machine(results)
     measured = _list_rows(figures)
     families = list(dict.fromkeys(row.family for row, _ in measured if row.family))
     if not families:

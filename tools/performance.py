@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from benchmarks.plots import draw_sizes
+from benchmarks.plots import draw_sizes, last_machine
 from benchmarks.results import ENGINES, GROUPS, OWN, Cells, Result, load, rows_of
 from benchmarks.results import render as render_table
 
@@ -71,7 +71,8 @@ def list_ratios(
 
 def render() -> tuple[str, dict[str, str]]:
     """Return the page in Markdown, and its plots as SVG by their paths."""
-    results = load()
+    machines = load()
+    _, results = last_machine(machines)  # the tables have all machines
     torch = list_ratios(results, OWN, lambda name: name.startswith("torch"))
     mxnet = list_ratios(results, OWN, lambda name: name == "MXNet")
     own = list_ratios(results, OWN, lambda name: name in BEST_ENGINES)
@@ -90,9 +91,9 @@ def render() -> tuple[str, dict[str, str]]:
     plots = {
         "performance/own.svg": _draw_bars({"own kernels / torch": torch, "own / MXNet": mxnet}),
         "performance/engines.svg": _draw_bars({"own kernels / engine": own, "auto / engine": auto}),
-        "performance/sizes.svg": _draw(lambda file: draw_sizes(results, file)),
+        "performance/sizes.svg": _draw(lambda file: draw_sizes(machines, file)),
     }
-    tables = render_table(results).partition("\n## ")[2].replace("\n## ", "\n### ")
+    tables = render_table(machines).partition("\n## ")[2].replace("\n## ", "\n### ")
     return f"{text}\n## All rows\n\n### {tables}", plots
 
 
