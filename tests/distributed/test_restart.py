@@ -65,7 +65,7 @@ def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path
     settings = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1, **QUICK}
     (launcher,) = run_forked(launch, 1, [*options, *command], timeout=240, **settings)
     assert launcher.status == 0, launcher.err
-    assert "rank 1" in launcher.err and "restart 1 of 1" in launcher.err
+    assert "Rank 1 on" in launcher.err and "restart 1 of 1" in launcher.err
     for rank in (0, 1):
         assert f"[rank {rank}] {[expected]} 10\n" in launcher.out
 

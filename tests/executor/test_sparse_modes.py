@@ -30,7 +30,7 @@ DIFFERENT = {
     r".*:RNN\(.*": _MEMORY,
     r".*:(Softmax|SVM|L.*Regression|MAERegression)Output\(.*": _MEMORY,
     r".*:_contrib_index_copy\(.*": _MEMORY,
-    r".*:(InstanceNorm|GroupNorm)\(.*": _ROUNDING,
+    r".*:(InstanceNorm|GroupNorm|LayerNorm|BatchNorm(_v1)?)\(.*": _ROUNDING,
     r".*:_contrib_quadratic\(csr.*": _ZEROS,
     r".*:dot\(default\[3, 3\], csr\[3, 2\].*": _ZEROS,
     r"(executor|module):(abs|relu|sign|square)\(row_sparse.*": _ZEROS,
