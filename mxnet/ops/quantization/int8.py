@@ -8,6 +8,7 @@ normalized and quantized when a kernel is prepared (`mxnet/quantization/kernels.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -27,9 +28,19 @@ from ..tensor.joining import concat
 from .conversions import range_step
 
 EIGHT_BITS, SEVEN_BITS = 127.0, 63.0
-# Processors without VNNI add two products in 16 bits, which cannot overflow with 7-bit weights.
-_is_vnni_supported = getattr(torch.cpu, "_is_vnni_supported", lambda: False)  # before torch 2.6
-HAS_VNNI = bool(_is_vnni_supported())
+# Limits of oneDNN's variable under which its kernels do without VNNI, whatever the processor has.
+LIMITS_WITHOUT_VNNI = {"SSE41", "AVX", "AVX2", "AVX512_CORE"}
+
+
+def has_vnni() -> bool:
+    """Return whether oneDNN's 8-bit kernels use VNNI."""
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA", "")
+    is_supported = getattr(torch.cpu, "_is_vnni_supported", lambda: False)  # before torch 2.6
+    return limit.upper() not in LIMITS_WITHOUT_VNNI and bool(is_supported())
+
+
+# Without VNNI two products are added in 16 bits, which cannot overflow with 7-bit weights.
+HAS_VNNI = has_vnni()
 WEIGHT_STEPS = EIGHT_BITS if HAS_VNNI else SEVEN_BITS
 MAX_EXACT_WEIGHT = 128 if HAS_VNNI else 64
 
