@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import env, ndarray
@@ -110,7 +111,7 @@ def split_and_load(
 
 def clip_global_norm(
     arrays: Sequence[NDArray], max_norm: float, check_isfinite: bool = True
-) -> float | NDArray:
+) -> np.float32 | NDArray:
     """Scale arrays in place so that the 2-norm of all of them together is at most `max_norm`.
 
     Returns the norm before; without `check_isfinite` as an array, for which nothing waits.
@@ -122,11 +123,11 @@ def clip_global_norm(
     max_norm
         Largest norm of all arrays together.
     check_isfinite
-        Whether to warn of a norm that is not finite, and return it as a number.
+        Whether to warn of a norm that is not finite, and return it as a number of NumPy.
 
     >>> grads = [mx.nd.array([3.0]), mx.nd.array([4.0])]
     >>> mx.gluon.utils.clip_global_norm(grads, 1.0)
-    5.0
+    np.float32(5.0)
     """
     if not arrays:
         raise InvalidValue("clip_global_norm needs at least one array.")
@@ -145,7 +146,7 @@ def clip_global_norm(
         for tensor in tensors:
             tensor.mul_(scale.to(tensor.device))
     if check_isfinite:
-        return float(total)
+        return np.float32(float(total))
     return wrap_plain(NDArray, total.reshape(1))
 
 

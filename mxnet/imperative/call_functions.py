@@ -7,10 +7,10 @@ through `apply`, and so does every error, so that a cold and a cached call say t
     def sum(data=None, axis=_Null, ..., out=None, name=None, **kwargs):
         kind_ = _type(data)
         if (kind_ is _cls or kind_ is _twin) and out is None and ...:
-            key = (data._dtype, axis, _type(axis), ...)
-            run_, dtype_ = _calls[key]
+            key_ = (data._dtype, axis, _type(axis), ...)
+            run_, dtype_ = _calls[key_]
             ... run the bound kernel on the tensor, wrap the result
-        return _general((data,), (axis, ...), out, kwargs, key)
+        return _general((data,), (axis, ...), out, kwargs, key_)
 """
 
 from __future__ import annotations
@@ -182,11 +182,11 @@ def _fixed_source(op: Op, names: _Names) -> str:
     parameters = [*(f"{i}=None" for i in inputs), *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     everything = f"({', '.join(inputs)},)" if inputs else "()"
-    lines = [f"def call({', '.join(parameters)}):", "    key = None"]
+    lines = [f"def call({', '.join(parameters)}):", "    key_ = None"]
     if not op.free_attributes:
         make = _fast_path_of_arrays if inputs else _fast_path_of_creation
         lines += make(op, names, everything)
-    lines.append(f"    return _general({everything}, {attributes}, out, kwargs, key)")
+    lines.append(f"    return _general({everything}, {attributes}, out, kwargs, key_)")
     return "\n".join(lines)
 
 
@@ -218,8 +218,8 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         f"    if {' and '.join(tests)} and out is None and not kwargs:",
         "        session_ = None",
         "        try:",
-        f"            key = {_key_of_arrays(op, names, dtypes)}",
-        "            run_, dtype_, call_ = _calls[key]",
+        f"            key_ = {_key_of_arrays(op, names, dtypes)}",
+        "            run_, dtype_, call_ = _calls[key_]",
         *(f"            {x} = {absent[i]}{i}._data" for i, x in xs.items()),
         f"            if _active or {missing}:",
         "                if _interpreters:",
@@ -250,8 +250,8 @@ def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
     return [
         "    if out is None and not kwargs and not _interpreters and _context() is _default:",
         "        try:",
-        f"            key = {_key(op, names, ['None'])}",
-        "            run_, dtype_, _ = _calls[key]",
+        f"            key_ = {_key(op, names, ['None'])}",
+        "            run_, dtype_, _ = _calls[key_]",
         "            out_ = run_()",
         "        except _errors:",
         "            pass",
@@ -267,7 +267,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
     nodes = "*[_node_of(a) for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
-    lines = [f"def call({', '.join(parameters)}):", "    key = None"]
+    lines = [f"def call({', '.join(parameters)}):", "    key_ = None"]
     if not op.free_attributes:
         lines += [
             "    if len(args) == 1 and (_type(args[0]) is tuple or _type(args[0]) is list):",
@@ -278,8 +278,8 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "            if kind_ is not _cls and kind_ is not _twin:",
             "                raise TypeError",
             "            dtype_ = args[0]._dtype",
-            f"            key = {_key(op, names, ['len(args)', 'dtype_'])}",
-            "            run_, made_dtype_, call_ = _calls[key]",
+            f"            key_ = {_key(op, names, ['len(args)', 'dtype_'])}",
+            "            run_, made_dtype_, call_ = _calls[key_]",
             "            session_ = _state.session if _active else None",
             "            tensors_ = []",
             "            for array_ in args:",
@@ -298,7 +298,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
             _WRAP_RECORDED.format(sources="args", nodes=nodes, hides="", **output),
             _WRAP.format(**output),
         ]
-    lines.append(f"    return _general(args, {attributes}, out, kwargs, key)")
+    lines.append(f"    return _general(args, {attributes}, out, kwargs, key_)")
     return "\n".join(lines)
 
 
@@ -375,6 +375,8 @@ def _check_count(op: Op, raw: dict, count_given: int) -> None:
     else:
         raw.pop(op.count, None)
     if count is not None and str(count) != str(count_given):
+        if op.count in op.attributes:
+            op.parse(raw)  # a count that is no number is named as such, as in graphs
         raise MXNetError(
             f"Operator {op.name}: {op.count}={count}, but {count_given} arrays were given."
         )

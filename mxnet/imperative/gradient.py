@@ -19,6 +19,7 @@ from .. import accelerator
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import untouched_zeros
 from ..ops.declare import KERNEL_ERRORS, Op
+from ..ops.facts import Facts
 from ..ops.interpreters import run_kernel
 from .handle import ArrayT, leave_graphs, plain, set_leaf, set_member, wrap, wrap_plain
 from .history import (
@@ -518,7 +519,7 @@ def run_on_integers(
     single = type(result) is Tensor
     arrays = [wrap_plain(cls, t, ctx) for t in ((result,) if single else result)]
     if not op.facts.random and any(m is not None for m in members):
-        call = _IntegerCall(op.kernel, values, attrs, op.facts.straight_through)
+        call = _IntegerCall(op.kernel, values, attrs, op.facts)
         _record_integers(call, members, arrays)
     return arrays[0] if single else arrays
 
@@ -528,7 +529,7 @@ def map_integers(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
     value, member = plain(array), _member_now(array)
     output = wrap_plain(type(array), function(value), array._ctx)
     if member is not None:
-        _record_integers(_IntegerCall(function, [value], {}, False), [member], [output])
+        _record_integers(_IntegerCall(function, [value], {}, Facts()), [member], [output])
     return output
 
 
@@ -557,14 +558,31 @@ class _IntegerCall:
     """A kernel with the values it ran on, to be differentiated later."""
 
     def __init__(
-        self, kernel: Callable, values: Sequence[Tensor | None], attrs: Mapping, straight: bool
+        self, kernel: Callable, values: Sequence[Tensor | None], attrs: Mapping, facts: Facts
     ) -> None:
-        self.kernel, self.values, self.attrs, self.straight = kernel, values, attrs, straight
+        self.kernel, self.values, self.attrs, self.facts = kernel, values, attrs, facts
 
     def gradients(self, needed: Sequence[bool], grads: Sequence[Tensor]) -> list[Tensor | None]:
         """Return the gradients of the wanted inputs; None of those that have none."""
-        if self.straight:
+        if self.facts.straight_through:
             return [_as_gradient(grads[0], value) for value in self.values]
+        if self.facts.zero_for_integers:
+            return self._zero_integers(needed, grads)
+        return self._differentiate(needed, grads)
+
+    def _zero_integers(self, needed: Sequence[bool], grads: Sequence[Tensor]) -> list:
+        """Return the gradients of floating-point inputs, and zeros for integers."""
+        integers = [v is not None and not v.dtype.is_floating_point for v in self.values]
+        others = [w and not i for w, i in zip(needed, integers, strict=True)]
+        gradients = self._differentiate(others, grads) if any(others) else [None] * len(others)
+        return [
+            torch.zeros(value.shape, dtype=torch.float64, device=value.device)
+            if value is not None and is_integer
+            else gradient
+            for gradient, value, is_integer in zip(gradients, self.values, integers, strict=True)
+        ]
+
+    def _differentiate(self, needed: Sequence[bool], grads: Sequence[Tensor]) -> list:
         inputs, outputs = self._rerun(needed)
         pairs = [(o, g) for o, g in zip(outputs, grads, strict=False) if o.requires_grad]
         if not pairs:

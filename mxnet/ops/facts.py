@@ -95,6 +95,7 @@ class Facts:
     quantizes_when : a function of the attributes, for which of them it does so; by default all.
     straight_through : whether the gradient of the result is that of the input, truncated if
         it makes integers.
+    zero_for_integers : whether the gradients of integer inputs are zeros.
     casts : whether gradients flow through the integers that its attribute ``dtype`` asks for.
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     holds_layer : whether its node holds the graph of one layer with what follows it.
@@ -130,6 +131,7 @@ class Facts:
     quantizes: Any | None = None
     quantizes_when: Callable[[dict[str, Any]], bool] | None = None
     straight_through: bool = False
+    zero_for_integers: bool = False
     casts: bool = False
     accumulates: bool = False
     holds_layer: bool = False

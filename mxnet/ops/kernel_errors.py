@@ -245,16 +245,21 @@ def describe_kernel_error(
     """Return a kernel's error in MXNet's words, without the operator's name and inputs.
 
     Shape rules come first, because they speak of the user's arguments; torch's kernels name sizes
-    that they computed on the way, such as an output of -9 pixels.
+    that they computed on the way, such as an output of -9 pixels. What the rules refuse is a
+    `ShapeError` in every mode, because executors ask them before a kernel runs.
     """
     if isinstance(error, MXNetError) or memory_error(error, op.name) is not None:
         return error
-    return _error_by_shape_rules(op, tensors, attrs) or translate(error, tensors)
+    refusal = _refusal_of_shape_rules(op, tensors, attrs)
+    if refusal is None:
+        return translate(error, tensors)
+    return ShapeError(refusal or str(translate(error, tensors)))
 
 
-def _error_by_shape_rules(
+def _refusal_of_shape_rules(
     op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]
-) -> ShapeError | None:
+) -> str | None:
+    """Return why the rules refuse the shapes, "" where the kernel says it better, or None."""
     if op.input_rule is None and op.shape_rule is None and op.output_rule is None:
         return None
     shapes: Shapes = [tuple(t.shape) for t in tensors if t is not None]
@@ -263,9 +268,9 @@ def _error_by_shape_rules(
         op.infer_shapes(shapes, [None] * op.number_of_outputs(complete), complete)
     except ShapeError as error:
         text = str(error).removeprefix(f"{op.name}: ")
-        if "differ: expected" in text:  # two shapes that do not match: the kernel says it better
-            return None
-        return ShapeError(text)
+        return "" if "differ: expected" in text else text  # two shapes that do not match
+    except (IndexError, ValueError, TypeError):  # a rule that needs other axes than there are
+        return ""
     except Exception:  # whatever fails here must not hide the error that is being described
         return None
     return None

@@ -38,7 +38,9 @@ def test_slices_go_to_their_contexts():
 
 def test_global_norm_is_clipped_in_place():
     arrays = [mx.nd.array([3.0, 4.0]), mx.nd.array([[12.0]], ctx=mx.cpu(1))]
-    assert utils.clip_global_norm(arrays, 1.0) == 13.0
+    norm = utils.clip_global_norm(arrays, 1.0)
+    assert norm == 13.0
+    assert type(norm) is np.float32
     np.testing.assert_allclose(arrays[0].asnumpy(), [3 / 13, 4 / 13], rtol=1e-6)
     np.testing.assert_allclose(arrays[1].asnumpy(), [[12 / 13]], rtol=1e-6)
     norm = utils.clip_global_norm(arrays, 5.0, check_isfinite=False)

@@ -74,6 +74,55 @@ def test_both_operands_of_integers_have_gradients(dtype):
         assert_array_equal(y.grad.asnumpy(), of_y)
 
 
+REMAINDERS = {
+    "_mod": lambda F, a, b: F._internal._mod(a, b),
+    "broadcast_mod": lambda F, a, b: F.broadcast_mod(a, b),
+    "numbers": lambda F, a, b: (a % 3) * (20 % b),
+}
+
+
+class Remainder(gluon.HybridBlock):
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.function = REMAINDERS[name]
+
+    def hybrid_forward(self, F, a, b):
+        return self.function(F, a, b)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+@pytest.mark.parametrize("name", REMAINDERS)
+def test_remainders_of_integers_have_gradients_of_zeros(name, hybridize):
+    net = Remainder(name)
+    net.hybridize(hybridize)
+    for dtype in INTEGERS:
+        a, b = nd.array(X, dtype=dtype), nd.array(Y, dtype=dtype)
+        for operand in (a, b):
+            operand.attach_grad()
+            operand.grad[:] = 5
+        with autograd.record():
+            out = net(a, b)
+        out.backward()
+        assert not a.grad.asnumpy().any() and not b.grad.asnumpy().any(), dtype
+
+
+@use_np
+def test_remainders_have_gradients_for_floating_point_operands_alone():
+    a, b = mx.np.array([7, 8, 9], dtype="int32"), mx.np.array([3.0, 3, 4])
+    a.attach_grad()
+    b.attach_grad()
+    with autograd.record():
+        out = a % b
+    out.backward()
+    assert a.grad.tolist() == [0, 0, 0]
+    assert b.grad.tolist() == [-2, -2, -2]
+    with autograd.record():
+        out = b % a
+    out.backward()
+    assert a.grad.tolist() == [0, 0, 0]
+    assert b.grad.tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("dtype", "factor", "expected"),
     [("int32", 1.7, 1.0), ("uint8", -1.7, 255.0), ("int8", 300.7, 44.0), ("bool", -1.7, 1.0)],

@@ -46,7 +46,13 @@ __all__ = [
 ]
 
 
-def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs: Any) -> NDArray:
+def cast_storage(
+    data: NDArray,
+    stype: str | None = None,
+    out: NDArray | None = None,
+    name: str | None = None,
+    **kwargs: Any,
+) -> NDArray:
     """Convert an array to a storage type: 'default', 'row_sparse' or 'csr'.
 
     Parameters
@@ -57,13 +63,16 @@ def cast_storage(data: NDArray, stype: str, out: NDArray | None = None, **kwargs
         The storage type: ``'default'`` (dense), ``'csr'`` or ``'row_sparse'``.
     out
         Array of that type that receives the values.
+    name
+        Not read; functions of symbols take it.
 
     >>> mx.nd.sparse.cast_storage(mx.nd.array([[0, 1], [0, 0]]), 'row_sparse').indices.asnumpy()
     array([0])
     """
     if not isinstance(data, NDArray):
         raise InvalidType(f"cast_storage converts an NDArray, not {type(data)}.")
-    target = _cast_storage.parse({"stype": stype})["stype"]
+    raw = kwargs if stype is None else {"stype": stype, **kwargs}
+    target = _cast_storage.parse(raw)["stype"]
     if data.stype != "default" or target == "default" or out is not None:
         return apply(_cast_storage, (data,), {"stype": stype}, out, cls=NDArray)
     if target == "csr" and data.ndim != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -262,6 +263,7 @@ binary(
     doc="Remainder with the divisor's sign; a divisor of 0 leaves 0.",
     example=_example("_npi_mod", "[7, -7, 7]", "[3, 3, -3]", "[ 1.,  2., -2.]"),
     gradient=modulo_gradient,
+    zero_for_integers=True,
 )
 binary(
     "_npi_power",
@@ -356,11 +358,12 @@ def with_number(
     result: str,
     swapped: bool = False,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> None:
     """Declare the form of an array with a number."""
     name = f"_npi_{short}_scalar"
     example = shown(name, f"mx.nd.array([1, -2, 5]), scalar={number}", result)
-    scalar(name, kernel, doc=doc, example=example, swapped=swapped, gradient=gradient)
+    scalar(name, kernel, doc=doc, example=example, swapped=swapped, gradient=gradient, **facts)
 
 
 with_number("add", torch.add, "Array plus number.", "2", "[3., 0., 7.]")
@@ -374,6 +377,7 @@ with_number(
     "3",
     "[1., 1., 2.]",
     gradient=lambda grad, out, data, **_: grad,
+    zero_for_integers=True,
 )
 with_number(
     "rmod",
@@ -383,6 +387,7 @@ with_number(
     "[ 0., -1.,  3.]",
     True,
     gradient=lambda grad, out, data, *, scalar, **_: -grad * torch.floor(scalar / data),
+    zero_for_integers=True,
 )
 with_number("power", power_of_number, "Array to the power of a number.", "2", "[ 1.,  4., 25.]")
 with_number(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -209,6 +210,7 @@ def _finish_binary(
     types: PromotedTypes,
     prepare: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
     gradient: Callable | None,
+    **facts: Any,
 ) -> Op:
     def function(lhs: Tensor, rhs: Tensor) -> Tensor:
         lhs, rhs = prepare(lhs, rhs)
@@ -221,7 +223,7 @@ def _finish_binary(
         return function(x1, x2)
 
     chosen = function_of_x1_x2 if names == ("x1", "x2") else function
-    record = op(name, shape=broadcast, pointwise=True, precision="widest")(
+    record = op(name, shape=broadcast, pointwise=True, precision="widest", **facts)(
         document(chosen, name, doc, example)
     )
     record.raw = kernel
@@ -250,6 +252,7 @@ def binary(
     example: str,
     on_bool: Kernel | None = None,
     gradient: Callable | None = None,
+    **facts: Any,
 ) -> Op:
     """Declare a broadcasting function of two arrays, computed in their common dtype.
 
@@ -271,7 +274,7 @@ def binary(
 
     run = kernel if bool_kernel is kernel else compute
     names, types = ("lhs", "rhs"), PromotedTypes(None)
-    output = _finish_binary(name, run, names, doc, example, types, prepare, gradient)
+    output = _finish_binary(name, run, names, doc, example, types, prepare, gradient, **facts)
     output.raw = kernel
     return output
 

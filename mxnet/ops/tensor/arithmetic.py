@@ -199,6 +199,7 @@ forms(
     ("[7, -7, 7]", "[3, 3, -3]"),
     "[ 1.,  2., -2.]",
     gradient=modulo_gradient,
+    zero_for_integers=True,
 )
 forms(
     ("broadcast_power",),
@@ -276,6 +277,7 @@ with_number(
     "[1., 1., 2.]",
     "_ModScalar",
     gradient=lambda grad, out, data, **_: grad,
+    zero_for_integers=True,
 )
 with_number(
     "rmod",
@@ -286,6 +288,7 @@ with_number(
     "_RModScalar",
     swapped=True,
     gradient=lambda grad, out, data, *, scalar, **_: -grad * torch.floor(scalar / data),
+    zero_for_integers=True,
 )
 with_number(
     "power",

@@ -130,6 +130,8 @@ def deformable_convolution(
     # Places outside the image give nothing; those between the last pixel and the edge hold on.
     inside = (y >= 0) & (y < height) & (x >= 0) & (x < width)
     columns = columns * inside.unsqueeze(1)
+    if weight.shape[0] != num_filter:
+        raise ShapeError(f"weight has {weight.shape[0]} kernels, but num_filter={num_filter}.")
     return _multiply(columns, weight, bias, data.shape[0], num_group)
 
 

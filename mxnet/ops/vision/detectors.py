@@ -149,6 +149,8 @@ def multi_box_target(
     >>> mx.nd.contrib.MultiBoxTarget(anchor, label, mx.nd.zeros((1, 4, 2)))[2].asnumpy()
     array([[3., 0.]], dtype=float32)
     """
+    if anchor.dim() != 3 or anchor.shape[-1] != 4:
+        raise ShapeError(f"anchor must be of shape (1, anchors, 4), not {tuple(anchor.shape)}.")
     anchors = anchor.reshape(-1, 4)
     # Labels end at the first row of class -1.
     is_object = (label[..., 0] != -1).to(torch.int8).cummin(1)[0].bool()
