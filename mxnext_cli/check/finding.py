@@ -31,6 +31,7 @@ class Finding(NamedTuple):
     is_operator: bool = False
     edits: tuple[Edit, ...] = ()
     new_import: str = ""  # a module that the edited line needs
+    new_definition: str = ""  # a function of `scipy_misc` that it needs
 
 
 # What each status means, and whether the program stops there even under `mx run`.

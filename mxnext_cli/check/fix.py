@@ -16,6 +16,7 @@ from ..run.python2 import first_statement, translate
 from . import check_source, list_files
 from .finding import apply_edits
 from .modules import Project
+from .rewrites import add_definitions
 from .source import UnreadableSource, parse_source
 
 MAX_ROUNDS = 5  # edits that overlap are applied one round after the other
@@ -85,6 +86,8 @@ def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Chang
         changes += [Change(f.line, f"{f.name}: {f.hint}") for f in findings]
         text = apply_edits(text, [edit for f in findings for edit in f.edits])
         text = _add_imports(text, modules)
+        definitions = sorted({f.new_definition for f in findings if f.new_definition})
+        text = add_definitions(text, parse_source(text, path).tree, definitions)
     parse_source(text, path)  # what is written can be read
     return text, sorted(set(changes))
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -115,3 +117,15 @@ def _is_about_version(test: ast.expr) -> bool:
     """Return whether a condition asks for the version of Python or for a type checker."""
     text = ast.unparse(test)
     return any(part in text for part in ("version_info", "sys.version", "PY2", "PY3", "TYPE_CHECK"))
+
+
+def is_gone(module: str, name: str) -> bool:
+    """Return whether a module that is installed, or a removed one, does not have a name."""
+    if not is_installed(module.partition(".")[0]):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return not hasattr(importlib.import_module(module), name)
+    except ImportError:
+        return True

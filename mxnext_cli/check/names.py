@@ -19,7 +19,8 @@ from mxnet.ops.declare import Op
 from ..run import removed
 from ..run.program import Use, find_uses, import_aliases, resolve
 from .finding import Edit, Finding, replace_node
-from .modules import Project, advise, is_installed, optional_imports
+from .modules import Project, advise, is_gone, is_installed, optional_imports
+from .rewrites import check_rewrites
 from .source import Source
 
 PACKAGE = "mxnet"
@@ -38,6 +39,7 @@ def check_names(source: Source, project: Project) -> Iterator[Finding]:
     yield from _check_builtins(source.tree, optional)
     yield from _check_dict_methods(source.tree)
     yield from _check_calls(source.tree)
+    yield from check_rewrites(source.tree)
 
 
 def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -> Finding | None:
@@ -140,7 +142,7 @@ def _check_removed(use: Use) -> Finding | None:
     """Report a name or module that Python or a library no longer has."""
     module, _, name = use.name.rpartition(".")
     row = removed.ATTRIBUTES.get(module, {}).get(name)
-    if row is not None and _is_gone(module, name):
+    if row is not None and is_gone(module, name):
         path, instead = removed.read_row(row)
         edits, new_import = _replace_attribute(use, module, path)
         return Finding(use.line, use.name, "removed", f"write {instead}", False, edits, new_import)
@@ -151,17 +153,6 @@ def _check_removed(use: Use) -> Finding | None:
             edits = _replace_import(use, old, successor) if successor else ()
             return Finding(use.line, f"import {old}", "removed", f"write {instead}", False, edits)
     return None
-
-
-def _is_gone(module: str, name: str) -> bool:
-    if not is_installed(module.partition(".")[0]):
-        return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return not hasattr(importlib.import_module(module), name)
-    except ImportError:
-        return True
 
 
 def _can_import(module: str) -> bool:
@@ -202,7 +193,7 @@ def _replace_names(node: ast.ImportFrom, module: str) -> tuple[Edit, ...]:
         row = removed.ATTRIBUTES[module].get(alias.name)
         path = removed.read_row(row)[0] if row is not None else ""
         new_module, _, name = path.partition(":")
-        if not _has_equal(path) or "." in name or not _is_gone(module, alias.name):
+        if not _has_equal(path) or "." in name or not is_gone(module, alias.name):
             new_module, name = module, alias.name
         local = alias.asname or alias.name
         shown = name if name == local else f"{name} as {local}"

@@ -23,6 +23,7 @@ from typing import Any
 Row = str | tuple[str, str]
 
 _OWN = "mxnext_cli.run.removed"
+_MISC = "mxnext_cli.run.scipy_misc"
 
 NUMPY: dict[str, Row] = {
     **{
@@ -72,10 +73,10 @@ _SCIPY_FROM_NUMPY = (
 )
 SCIPY: dict[str, Row] = {name: f"numpy:{name}" for name in _SCIPY_FROM_NUMPY.split()}
 SCIPY_MISC: dict[str, Row] = {
-    "imread": (f"{_OWN}:imread", "cv2.imread or imageio.imread"),
-    "imsave": (f"{_OWN}:imsave", "cv2.imwrite or imageio.imwrite"),
-    "imresize": (f"{_OWN}:imresize", "cv2.resize or PIL.Image.resize"),
-    "toimage": (f"{_OWN}:toimage", "PIL.Image.fromarray"),
+    "imread": (f"{_MISC}:imread", "cv2.imread or imageio.imread"),
+    "imsave": (f"{_MISC}:imsave", "cv2.imwrite or imageio.imwrite"),
+    "imresize": (f"{_MISC}:imresize", "cv2.resize or PIL.Image.resize"),
+    "toimage": (f"{_MISC}:toimage", "PIL.Image.fromarray"),
     "logsumexp": "scipy.special:logsumexp",
     "factorial": "scipy.special:factorial",
     "comb": "scipy.special:comb",
@@ -329,56 +330,6 @@ def random_integers(low: int, high: int | None = None, size: Any = None) -> Any:
 
     first, last = (1, low) if high is None else (low, high)
     return np.random.randint(first, last + 1, size)  # noqa: NPY002 (the old program seeds it)
-
-
-def _to_uint8(a: Any) -> Any:
-    """Return pixels as `scipy.misc` made them: values that are not bytes are scaled to 0 to 255."""
-    import numpy as np
-
-    a = np.asarray(a)
-    if a.dtype == np.uint8:
-        return a
-    low, high = float(a.min()), float(a.max())
-    return ((a - low) * (255.0 / ((high - low) or 1.0)) + 0.5).astype(np.uint8)
-
-
-def toimage(arr: Any, *_: Any, **__: Any) -> Any:
-    """Return a PIL image of an array."""
-    from PIL import Image
-
-    return Image.fromarray(_to_uint8(arr))
-
-
-def imread(name: Any, flatten: bool = False, mode: str | None = None) -> Any:
-    """Read an image as an array."""
-    import numpy as np
-    from PIL import Image
-
-    image = Image.open(name)
-    if mode is not None and mode != image.mode:
-        image = image.convert(mode)
-    return np.asarray(image.convert("F") if flatten else image)
-
-
-def imsave(name: Any, arr: Any, format: str | None = None) -> None:
-    """Write an array as an image."""
-    toimage(arr).save(name, format=format)
-
-
-def imresize(arr: Any, size: Any, interp: str = "bilinear", mode: str | None = None) -> Any:
-    """Return an image in another size: pixels, a percentage or a factor."""
-    import numpy as np
-    from PIL import Image
-
-    image = toimage(arr)
-    if isinstance(size, int):
-        target = tuple(int(n * size / 100.0) for n in image.size)
-    elif isinstance(size, float):
-        target = tuple(int(n * size) for n in image.size)
-    else:
-        target = (int(size[1]), int(size[0]))
-    names = {"cubic": "BICUBIC"}
-    return np.asarray(image.resize(target, Image.Resampling[names.get(interp, interp.upper())]))
 
 
 # -- pandas, PIL, scikit-learn ------------------------------------------------------------------

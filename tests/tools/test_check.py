@@ -10,11 +10,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mxnext_cli import main
 from mxnext_cli.check import look_up
 from mxnext_cli.check.finding import Edit, apply_edits
+from mxnext_cli.run.scipy_misc import imresize
 from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,7 +137,27 @@ FIXES = {
     "é = x[len('é')/2]\n": "é = x[len('é')//2]\n",
     "def f():\n    from collections import Mapping, deque\n": "def f():\n"
     "    from collections.abc import Mapping\n    from collections import deque\n",
+    "import numpy as np\nx = np.asscalar(a + b) + np.asscalar(np.asscalar(c))\n": "import numpy "
+    "as np\nx = (a + b).item() + c.item().item()\n",
+    "from numpy import asscalar, exp\nx = asscalar(exp(y))\n": "from numpy import exp\n"
+    "x = exp(y).item()\n",
+    "import string\nstring.join(a)\nstring.join(a, b + c)\n": "import string\n' '.join(a)\n"
+    "(b + c).join(a)\n",
+    "import inspect\na, _, _, d = inspect.getargspec(f)\n": "import inspect\n"
+    "a, _, _, d = inspect.getfullargspec(f)[:4]\n",
+    "from inspect import getargspec\nn = getargspec(f)[0]\n": "import inspect\nimport inspect\n"
+    "n = inspect.getfullargspec(f)[0]\n",
+    "import numpy as np\nx = np.msort(y)\nz = np.NINF\n": "import numpy as np\n"
+    "x = np.sort(y, axis=0)\nz = (-np.inf)\n",
 }
+# What means something else today is left as it is.
+LEFT = (
+    "import inspect\nspec = inspect.getargspec(f)\n",
+    "import inspect\nprint(inspect.getargspec(f).keywords)\n",
+    "import numpy as np\nx = list(map(np.asscalar, y))\n",
+    "import string\nstring.join(*words)\n",
+    "from scipy.misc import imresize\n\n\ndef f(toimage):\n    return imresize(toimage, 50)\n",
+)
 
 
 @pytest.mark.parametrize("old", FIXES)
@@ -144,6 +166,40 @@ def test_a_fix(old, tmp_path):
     path.write_bytes(old.encode())
     assert main(["fix", str(path), "--apply"]) == 0
     assert path.read_bytes().decode() == FIXES[old]
+
+
+@pytest.mark.parametrize("old", LEFT)
+def test_what_is_left_is_named(old, tmp_path, capsys):
+    path = tmp_path / "old.py"
+    path.write_text(old)
+    assert main(["fix", str(path), "--apply"]) == 0
+    assert path.read_text() == old
+    assert "left to you" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "from scipy.misc import imresize, logsumexp\nimport numpy as np\nresize = imresize\n",
+        "import numpy as np\nimport scipy.misc\nresize = scipy.misc.imresize\n",
+        "import numpy as np\nfrom scipy import misc\n\n\ndef resize(a, b):\n"
+        "    misc.toimage(a, cmin=0.0, cmax=1.0)\n    return misc.imresize(a, b)\n",
+    ],
+)
+def test_functions_of_scipy_misc_are_defined_in_the_program(old, tmp_path):
+    path = tmp_path / "old.py"
+    path.write_text(
+        f"{old}picture = np.arange(6000).reshape(40, 50, 3) % 251\n"
+        "print(resize(picture, (20, 25)).sum(), resize(picture, 50).shape)\n"
+    )
+    assert main(["fix", str(path), "--apply"]) == 0
+    done = run_program(str(path), cwd=tmp_path)
+    assert done.returncode == 0, path.read_text() + done.stderr[-2000:]
+    again = path.read_text()
+    assert main(["fix", str(path), "--apply"]) == 0
+    assert path.read_text() == again
+    picture = np.arange(6000).reshape(40, 50, 3) % 251
+    assert done.stdout.split() == [str(imresize(picture, (20, 25)).sum()), "(20,", "25,", "3)"]
 
 
 def test_what_is_not_a_program_is_left_alone(tmp_path, capsys):
@@ -241,10 +297,6 @@ WHOLE = [
 OPTIONAL = {"run/2021_pandas.py": "pandas", "run/2018_yaml_config.py": "yaml"}
 # What `mx fix` leaves to the author: nothing of today means the same, which the patch says.
 NOT_FIXED = {
-    "run/2017_getargspec.py": "getargspec",
-    "run/2018_resize.py": "imresize",
-    "run/2018_string_functions.py": "join",
-    "run/2019_distutils.py": "asscalar",
     "run/2021_pandas.py": "append",
 }
 
