@@ -92,11 +92,15 @@ class History(Mapping[str, list[float]]):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over the content of a checkpoint, which must be numbers and nothing else."""
+        if not isinstance(state, Mapping):
+            raise FormatError(f"The history of a checkpoint is a {type(state).__name__}, no dict.")
         epoch, seconds = _read_numbers(state, "epoch", int), _read_numbers(state, "time", float)
         stored = state.get("metrics")
         if not isinstance(stored, Mapping) or not all(isinstance(name, str) for name in stored):
             raise FormatError("The history of a checkpoint has no metrics by name.")
         metrics = {name: _read_numbers(stored, name, float) for name in stored}
+        if not all(math.isfinite(value) for value in seconds):
+            raise FormatError("The history of a checkpoint has a time that is no finite number.")
         lengths = {len(values) for values in (epoch, seconds, *metrics.values())}
         if len(lengths) > 1:
             raise FormatError(
@@ -128,6 +132,10 @@ def _read_numbers(state: Mapping[str, Any], name: str, kind: type) -> list[Any]:
             raise FormatError(
                 f"The history of a checkpoint has a {type(value).__name__} in {name[:80]!r}, where "
                 "numbers are."
+            )
+        if isinstance(value, int) and value.bit_length() > 64:
+            raise FormatError(
+                f"The history of a checkpoint has a number too large in {name[:80]!r}."
             )
     return [kind(value) for value in values]
 

@@ -247,6 +247,12 @@ HOSTILE = "<script>alert(1)</script>"
         {"epoch": [0], "time": [1.0], "metrics": {"train_loss": [0.5, 0.25]}},
         {"epoch": 0, "time": [1.0], "metrics": {}},
         {"epoch": [0], "time": [1.0], "metrics": [HOSTILE]},
+        {"epoch": [0], "time": [float("nan")], "metrics": {}},
+        {"epoch": [0], "time": [float("inf")], "metrics": {}},
+        {"epoch": [0], "time": [10**400], "metrics": {}},
+        {"epoch": [1 << 20000], "time": [1.0], "metrics": {}},
+        [HOSTILE],
+        None,
     ],
 )
 def test_histories_of_files_hold_numbers_only(state):
