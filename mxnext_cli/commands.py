@@ -537,6 +537,7 @@ def rec(parser: Parser) -> None:
     add("--out", help="where to write it, if not beside the file")
     add("--count", action="store_true", help="keys are 0, 1, 2 ..., not ids")
     add("--force", action="store_true", help="replace an index that is there")
+    add("--skip-damaged", action="store_true", help="leave out what is damaged, and say so")
 
 
 @command("print the completion script of a shell", "mxnext_cli.commands:print_completion")

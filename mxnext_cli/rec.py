@@ -209,14 +209,20 @@ def index(args: argparse.Namespace) -> int:
     if out.exists() and not args.force:
         print(f"{out} is there already; --force replaces it", file=sys.stderr)
         return 1
-    lines, seen = [], set()
-    for number, (offset, record) in enumerate(records(args.file)):
+    lines, seen, damages = [], set(), []
+    for number, (offset, record) in enumerate(records(args.file, damages)):
         key = number if args.count else unpack(record)[0].id
         if key in seen:
             print(f"id {key} stands there twice: use --count", file=sys.stderr)
             return 1
         seen.add(key)
         lines.append(f"{key}\t{offset}\n")
+    for damage in damages:
+        print(f"{damage.error} Left out: bytes {damage.start} to {damage.end}.", file=sys.stderr)
+    if damages and not (args.skip_damaged and lines):
+        hint = "; --skip-damaged indexes the whole ones" if lines else ""
+        print(f"{args.file}: {len(lines)} whole records{hint}", file=sys.stderr)
+        return 1
     with replacing(out) as file:
         file.write("".join(lines).encode("utf-8"))
     print(f"{len(lines)} records in {out}")

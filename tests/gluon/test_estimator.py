@@ -126,6 +126,16 @@ class TestFit:
             "Train finished using total Ts with 1 epochs. training accuracy: V",
         ]
 
+    def test_validation_is_logged_with_its_epoch(self, capsys):
+        estimator = ready(train_metrics=mx.metric.Accuracy())
+        estimator.fit(loader(), loader(), epochs=3)
+        validations = [line for line in lines(capsys) if "validation" in line]
+        assert validations == [
+            f"[Epoch {n}] Finished in Ts, validation accuracy: V" for n in range(3)
+        ]
+        estimator.evaluate(loader())
+        assert "[Epoch 0] Finished in Ts, validation accuracy: V" in lines(capsys)
+
     def test_lines_of_an_interval(self, capsys):
         ready().fit(loader(), epochs=1, event_handlers=LoggingHandler(log_interval=2))
         assert lines(capsys)[3:5] == [

@@ -68,6 +68,8 @@ def test_every_network_is_built_of_the_layers_of_those_that_are_run():
 def test_unknown_network_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"Model nope is not supported.*\n\talexnet\n"):
         vision.get_model("nope")
+    with pytest.raises(ValueError, match=r"Did you mean 'resnet18_v1'\? Available"):
+        vision.get_model("resnet18v1")
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -259,6 +259,25 @@ def test_index_is_made_again(images, capsys):
     assert keys == [str(10 * n) for n in range(7)]
 
 
+def test_an_index_of_a_damaged_file(damaged, capsys):
+    index = damaged.with_suffix(".idx")
+    before = index.read_bytes() if index.exists() else None
+    assert main(["rec", "index", str(damaged), "--force"]) == 1
+    told = capsys.readouterr().err
+    assert "Left out: bytes" in told
+    assert "--skip-damaged" in told
+    assert (index.read_bytes() if index.exists() else None) == before
+    assert main(["rec", "index", str(damaged), "--force", "--skip-damaged"]) == 0
+    told = capsys.readouterr()
+    assert "Left out: bytes" in told.err
+    lines = index.read_text().splitlines()
+    assert f"{len(lines)} records in" in told.out
+    reader = mx.recordio.MXIndexedRecordIO(str(index), str(damaged), "r")
+    for line in lines:
+        key = int(line.split()[0])
+        assert mx.recordio.unpack(reader.read_idx(key))[0].id == key
+
+
 def test_missing_files_are_named(tmp_path, capsys):
     assert "No such file" in said(capsys, "rec", "info", tmp_path / "a.rec", code=1).err
 

@@ -110,6 +110,7 @@ class Estimator:
         self.trainer = self._check_trainer(trainer)
         self.batch_processor = self._check_batch_processor(batch_processor)
         self._evaluations = 0
+        self._epoch = 0  # of the training that is under way
 
     # -- what was given -----------------------------------------------------------------------
 
@@ -304,7 +305,9 @@ class Estimator:
             tracker.announce(f"Resumed from {resuming.saved} ({resuming.folder})")
         with explain_interrupt(resuming.describe_interrupt), tracker:
             while not is_over:
+                self._epoch = resuming.epoch
                 is_over = self._fit_epoch(resuming, tracker, batch_axis, *during)
+            self._epoch = 0
             for handler in train_end:
                 handler.train_end(self)
         return tracker.history
@@ -367,7 +370,9 @@ class Estimator:
         if not _has(handlers, MetricHandler):
             handlers.append(MetricHandler(metrics=self.val_metrics))
         if not _has(handlers, LoggingHandler):
-            handlers.append(LoggingHandler(metrics=self.val_metrics))
+            handler = LoggingHandler(metrics=self.val_metrics)
+            handler.current_epoch = self._epoch  # MXNet says 0 for every validation
+            handlers.append(handler)
         return self._ordered(handlers)
 
     def _ordered(self, handlers: list[EventHandler]) -> list[EventHandler]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ....error import did_you_mean
 from ...block import HybridBlock
 from ..model_store import SHA1
 from .alexnet import *  # noqa: F403 (all networks are public here)
@@ -35,5 +36,6 @@ def get_model(name: str, **kwargs: Any) -> HybridBlock:
     name = name.lower()
     if name not in MODELS:
         options = "\n\t".join(sorted(MODELS))
-        raise ValueError(f"Model {name} is not supported. Available options are\n\t{options}")
+        hint = f"{did_you_mean(name, MODELS)} ".lstrip()
+        raise ValueError(f"Model {name} is not supported. {hint}Available options are\n\t{options}")
     return MODELS[name](**kwargs)
