@@ -8,34 +8,25 @@ Each operator runs in a process of its own. "ok" is no error, "Crash" the end of
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import signal
 
 import mxnet as mx
+from tests.golden.child import ask_in_child
 from tests.golden.operator_mistakes import error_of, mistakes, modes_of
 
 PLACE = pathlib.Path(__file__).with_name("operator_mistakes.json")
 
 
+def name_of_error(question):
+    """Return the class of the error that a mistake raises, or "ok"."""
+    mode, mistake = question
+    error = error_of(mx, mode, mistake)
+    return "ok" if error is None else type(error).__name__
+
+
 def ask(questions):
     """Return the answers from a child process, fewer than asked if it died."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reader)
-        signal.alarm(60)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        with os.fdopen(writer, "w") as pipe:
-            for mode, mistake in questions:
-                error = error_of(mx, mode, mistake)
-                print("ok" if error is None else type(error).__name__, file=pipe, flush=True)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        answers = [line.strip() for line in stream if line.endswith("\n")]
-    os.waitpid(child, 0)
-    return answers
+    return ask_in_child(questions, name_of_error, 60)
 
 
 def answers_of(by_name):

@@ -8,11 +8,10 @@ Each case runs in a process of its own. Arrays are stored once and named by thei
 from __future__ import annotations
 
 import json
-import os
 import pathlib
-import signal
 
 import mxnet as mx
+from tests.golden.child import ask_in_child
 from tests.golden.sparse_modes import MODES, answer, cases
 
 PLACE = pathlib.Path(__file__).with_name("sparse_modes.json")
@@ -20,21 +19,7 @@ PLACE = pathlib.Path(__file__).with_name("sparse_modes.json")
 
 def ask(case, modes):
     """Return the answers from a child process, fewer than asked if it died."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reader)
-        signal.alarm(30)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        with os.fdopen(writer, "w") as pipe:
-            for mode in modes:
-                print(json.dumps(answer(mx, mode, case)), file=pipe, flush=True)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        answers = [json.loads(line) for line in stream if line.endswith("\n")]
-    os.waitpid(child, 0)
-    return answers
+    return ask_in_child(modes, lambda mode: answer(mx, mode, case), 30)
 
 
 def answers_of(case):

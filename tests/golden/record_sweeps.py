@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import pathlib
-import signal
 import sys
 
 import mxnet as mx
 from mxnet import np, npx
+from tests.golden.child import ask_in_child
 from tests.golden.describing import describe
 
 HERE = pathlib.Path(__file__).parent / "sweeps"
@@ -36,21 +35,12 @@ def answer(setup, expression):
 
 def ask(sweep, expressions):
     """Return the answers from a child process, fewer than asked if it died."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(reader)
-        signal.alarm(120)
+
+    def answer_in_mode(expression):
         npx.set_np(shape=sweep.NUMPY, array=sweep.NUMPY)
-        with os.fdopen(writer, "w") as pipe:
-            for expression in expressions:
-                print(json.dumps(answer(sweep.SETUP, expression)), file=pipe, flush=True)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as stream:
-        answers = [json.loads(line) for line in stream if line.endswith("\n")]
-    os.waitpid(child, 0)
-    return answers
+        return answer(sweep.SETUP, expression)
+
+    return ask_in_child(expressions, answer_in_mode, 120, is_quiet=False)
 
 
 def record(name):
