@@ -33,7 +33,7 @@ LAYERS = [
         "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
         "recordio", "image",
         "callback", "monitor", "tracking", "visualization", "model", "executor_manager",
-        "distributed", "downloads",
+        "distributed", "downloads", "range_check",
     },
     {"gluon", "module", "rnn"},
     {
