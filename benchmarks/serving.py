@@ -138,6 +138,11 @@ def predict_request() -> bytes:
     ).encode() + content
 
 
+def print_row(*cells: str) -> None:
+    """Print a row of a table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
 # -- clients ---------------------------------------------------------------------------------------
 
 
