@@ -152,7 +152,9 @@ def _render_example(source: str, text: str) -> tuple[str, pathlib.Path | None]:
     printed, picture = example_output.find_output(name)
     image = f"![What it draws]({posixpath.basename(name)}.png)\n\n" if picture else ""
     output = f"## Output\n\n{image}```\n$ {command}\n{printed}```\n\n" if printed else ""
-    return f"# {source}\n\n{doc}\n\n{shown}{output}## Code\n\n```python\n{text}```\n", picture
+    up = posixpath.relpath("examples/README.md", posixpath.dirname(source))
+    head = f"# {source}\n\n[Examples]({up}) › {name}\n\n{doc}\n\n"
+    return f"{head}{shown}{output}## Code\n\n```python\n{text}```\n", picture
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
