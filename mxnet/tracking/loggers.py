@@ -33,7 +33,7 @@ class Logger:
     0 0.25
     """
 
-    shows_metrics = False  # whether the user sees them: then bars of epochs that are over vanish
+    shows_metrics = False  # whether the user sees them: then one bar serves all epochs
 
     def begin(self, history: History) -> None:
         """Start; a resumed training gives the epochs that are done."""

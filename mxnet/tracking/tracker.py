@@ -229,6 +229,7 @@ class Tracker:
         self.history = History()
         self._loggers = check_loggers(loggers) if is_leader else []
         self._style = choose_style(show) if is_leader else "off"
+        self._is_shown_elsewhere = any(each.shows_metrics for each in self._loggers)
         self._logger = logger
         self._is_silent = not _logs_info(logger)
         self._data = data
@@ -274,18 +275,27 @@ class Tracker:
         self._epoch = epoch
         if self._style == "off":
             return
-        self._bar = progress(
-            desc=f"Epoch[{epoch}]",
-            total=self._total or batch_count(self._data),
+        total = self._total or batch_count(self._data)
+        if self._bar is None:
+            self._bar = self._make_bar(total, done)
+        else:  # one bar for all epochs
+            self._bar.reset(total)
+            self._bar.update(done)
+            self._bar.set_description(f"Epoch[{epoch}]")
+        self._is_visible = True
+        self._next_draw = self._started + self._bar.mininterval
+
+    def _make_bar(self, total: int | None, done: int) -> Any:
+        return progress(
+            desc=f"Epoch[{self._epoch}]",
+            total=total,
             initial=done,
             show=True,
             unit=" batches",
-            leave=self._is_silent and not any(each.shows_metrics for each in self._loggers),
+            leave=self._is_silent and not self._is_shown_elsewhere,
             file=self._stream,
             **({"bar_format": BAR_FORMAT} if self._style == "bar" else {}),
         )
-        self._is_visible = True
-        self._next_draw = self._started + self._bar.mininterval
 
     def step(self, metrics: Iterable[Any]) -> None:
         """Count a batch, and show the metrics if the last drawing is old enough."""
@@ -305,7 +315,8 @@ class Tracker:
         if self._bar is not None and self._is_silent and self._style == "bar":
             last = pair_splits(self.history.last)
             self._show([f"{name}={value:.4f}" for name, value in last.items()])
-        self._close_bar()
+        if not self._is_shown_elsewhere:
+            self._close_bar()
         row = self.history.rows()[-1]
         for each in self._loggers:
             each.log(row)
@@ -316,7 +327,7 @@ class Tracker:
             return
         if self._style == "bar" and self._is_silent:
             self._draw(metrics)
-        else:
+        elif not self._is_shown_elsewhere:
             self._close_bar()
 
     # -- drawing ------------------------------------------------------------------------------

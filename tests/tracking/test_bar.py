@@ -152,7 +152,7 @@ def test_a_pipe_gets_plain_text():
 
 
 @pytest.mark.parametrize("shows_metrics", [False, True])
-def test_bars_of_epochs_vanish_where_a_logger_shows_them(shows_metrics, monkeypatch):
+def test_one_bar_serves_all_epochs_where_a_logger_shows_them(shows_metrics, monkeypatch):
     class Board(mx.tracking.Logger):
         def log(self, row):
             pass
@@ -160,10 +160,19 @@ def test_bars_of_epochs_vanish_where_a_logger_shows_them(shows_metrics, monkeypa
     Board.shows_metrics = shows_metrics
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
+    bars = []
     with tracker.Tracker([1, 2], loggers=Board()) as each:
-        each.start_epoch(0)
-        assert each._bar.leave is not shows_metrics
-        each.end_epoch(0, {})
+        for epoch in range(3):
+            each.start_epoch(epoch)
+            bars.append(each._bar)
+            assert each._bar.desc.startswith(f"Epoch[{epoch}]") and each._bar.n == 0
+            for _ in range(2):
+                each.step([])
+            each.finish_batches([])
+            each.end_epoch(epoch, {"train_loss": 1.0})
+    assert len({id(bar) for bar in bars}) == (1 if shows_metrics else 3)
+    assert [bar.leave for bar in bars] == [not shows_metrics] * 3
+    assert each._bar is None
 
 
 def test_validation_is_beside_training_where_a_row_ends_early():
