@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import os
 import signal
 import socket
 import sys
@@ -173,7 +172,7 @@ def build_server(
     models: argparse.Namespace | None,
 ) -> Server:
     """Load the models and return a server that is ready to run."""
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
+    torch.set_num_threads(max(1, torch.get_num_threads() // args.workers))
     limit_threads(1)
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
     repository = Repository(args.model, limits, metrics, models, args.device, args.versions)
