@@ -9,9 +9,13 @@ from . import role
 
 role.hand_over()  # does not return in the servers of a distributed job
 
-from . import memory
+from . import interrupts, memory
 
-with memory.pause_collection():  # 10 to 20 % of the import's time
+with (
+    interrupts.explain_interrupt(lambda: "Interrupted during import mxnet."),
+    interrupts.postpone_interrupt(),
+    memory.pause_collection(),  # 10 to 20 % of the import's time
+):
     from . import compatibility, tracebacks
     from . import companions
     from . import accelerator, base, context, dtypes, error, registry
