@@ -9,7 +9,7 @@ import pytest
 
 msgspec = pytest.importorskip("msgspec")
 
-from mxnext_cli.serve.json_arrays import PIECE, BadJSON, parse, read_array  # noqa: E402
+from mxnext_cli.serve.payloads.json_arrays import PIECE, BadJSON, parse, read_array  # noqa: E402
 
 FLOAT = np.dtype("float64")
 LARGE = 2 * PIECE
