@@ -5,11 +5,38 @@
 array([2., 2.], dtype=float32)
 """
 
+from typing import TYPE_CHECKING
+
 from . import role
 
 role.hand_over()  # does not return in the servers of a distributed job
 
 from . import interrupts, memory
+from .on_demand import import_on_demand
+
+if TYPE_CHECKING:
+    from . import checkpoint, contrib, convert, module, module as mod, onnx, rnn, serving
+    from . import test_utils, tracking, visualization, visualization as viz
+    from .serving import client
+    from .tracking import progress
+
+_ON_DEMAND = {
+    "checkpoint": "checkpoint",
+    "client": "serving:client",
+    "contrib": "contrib",
+    "convert": "convert",
+    "mod": "module",
+    "module": "module",
+    "onnx": "onnx",
+    "progress": "tracking:progress",
+    "rnn": "rnn",
+    "serving": "serving",
+    "test_utils": "test_utils",
+    "tracking": "tracking",
+    "visualization": "visualization",
+    "viz": "visualization",
+}
+__getattr__, __dir__ = import_on_demand(__name__, _ON_DEMAND)
 
 with (
     interrupts.explain_interrupt(lambda: "Interrupted during import mxnet."),
@@ -30,33 +57,21 @@ with (
     from . import executor
     from . import memonger
     from . import engine, library, libinfo, log, profiler, rtc, runtime, util
-    from . import visualization, visualization as viz
     from . import initializer, initializer as init, lr_scheduler
     from . import optimizer, optimizer as opt
     from . import distributed
     from . import kvstore, kvstore as kv
     from . import metric, callback
     from . import monitor, monitor as mon
-    from . import checkpoint
-    from . import tracking
     from . import io, recordio
     from . import image, image as img
     from . import model
-    from . import module, module as mod
-    from . import rnn
     from . import gluon
-    from . import contrib
-    from . import onnx
-    from . import convert
-    from . import serving
-    from . import test_utils
     from .attribute import AttrScope
     from .base import MXNetError
     from .context import Context, cpu, cpu_pinned, current_context, gpu
     from .libinfo import __version__
     from .memory import memory_summary
-    from .serving import client
-    from .tracking import progress
     from .util import (
         is_np_array,
         is_np_shape,
@@ -72,3 +87,6 @@ companions.install()
 tracebacks.install()
 anomaly.install()
 compatibility.complete_star_imports()
+
+# What ``from mxnet import *`` brings.
+globals()["__all__"] = [name for name in (*globals(), *_ON_DEMAND) if not name.startswith("_")]

@@ -44,9 +44,12 @@ def call_after_import(name: str, function: Function, during: During = nullcontex
     >>> printed.getvalue().split()[-1]
     'this'
     """
-    for imported, module in list(sys.modules.items()):
-        if imported == name or (name.endswith(".*") and f"{imported}.".startswith(name[:-1])):
-            function(module)
+    package, is_whole = name.removesuffix(".*"), name.endswith(".*")
+    if package in sys.modules:
+        function(sys.modules[package])
+        below = [m for m in sys.modules if is_whole and m.startswith(f"{package}.")]
+        for module in below:
+            function(sys.modules[module])
     _functions[name] = function, during
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

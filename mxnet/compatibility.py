@@ -192,11 +192,14 @@ STARS = {
 _OWN = {"optimizer": ("contrib",), "rnn": ("io", "rnn", "rnn_cell")}
 
 
-def complete_star_imports() -> None:
-    """Give the modules that are imported by now the names that MXNet's have besides their own."""
+def complete_star_imports(package: str = "") -> None:
+    """Give modules the names that MXNet's have besides their own.
+
+    All that are imported by now, or those of a `package` that is imported later.
+    """
     for short, names in STARS.items():
         module = sys.modules.get(f"mxnet.{short}")
-        if module is None:
+        if module is None or not f"{short}.".startswith(f"{package}." if package else ""):
             continue
         for name in names.split():
             if name not in vars(module):

@@ -14,7 +14,6 @@ from typing import BinaryIO
 
 from .error import MXNetError
 from .formats.atomic import replacing
-from .tracking import progress
 
 __all__ = ["DownloadError", "download_file"]
 
@@ -124,6 +123,8 @@ def _copy(address: str, file: _HashedFile, name: str, verify_ssl: bool) -> None:
             shutil.copyfileobj(source, file, CHUNK_BYTES)
         return
     import pooch  # takes a while, and few programs download
+
+    from .tracking import progress
 
     # Pooch sets the total; a bar without one has no truth value, which pooch asks for.
     bar = progress(desc=name, total=1, unit="B", unit_scale=True, leave=False)

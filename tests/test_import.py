@@ -6,17 +6,35 @@ import json
 import subprocess
 import sys
 
+import pytest
+
+import mxnet as mx
+
 # Packages and modules that `import mxnet` adds to those of `import torch`.
 REASONS = {
     "mxnet": "itself",
-    "numpy.random": "programs seed it, and shuffling draws from it",
-    "numpy.testing": "mx.test_utils has it under the name npt, as in MXNet",
     "multiprocessing.pool": "MXNet brings it in, and old programs name it without an import",
     "html": "arrays and drawings escape what they show",
     "secrets": "names of temporary files, by which savers do not meet",
     "hmac": "part of secrets",
     "sysconfig": "where the standard library is, for readers of old pickles",
 }
+# Packages of ours that wait until they are used.
+LATE = (
+    "checkpoint",
+    "contrib",
+    "convert",
+    "gluon.contrib",
+    "gluon.model_zoo",
+    "module",
+    "onnx",
+    "rnn",
+    "serving",
+    "test_utils",
+    "tracking",
+    "visualization.costs",
+    "visualization.live_curves",
+)
 # Of other versions of Python, torch or NumPy: what the modules above bring in.
 PARTS = ("_", "cython_runtime", "numpy.", "multiprocessing.", "html.", "importlib", "decimal")
 
@@ -75,4 +93,55 @@ def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile():
         and not name.startswith(PARTS)
     ]
     assert not extra, f"import mxnet loads {extra}: import them where they are used, or say why not"
+    early = {f"mxnet.{name}" for name in LATE} & set(modules)
+    assert not early, f"import mxnet loads {early}: import them where they are used"
     assert collection == [True, 0]
+
+
+SHOWN = """
+import sys
+import mxnet
+
+for name in sys.argv[1:]:
+    parent, _, short = f"mxnet.{name}".rpartition(".")
+    package = sys.modules[parent]
+    assert short in dir(package) and short in package.__all__, name
+    assert getattr(package, short) is sys.modules[f"mxnet.{name}"] is vars(package)[short], name
+star = {}
+exec("from mxnet import *", star)
+assert star["mod"] is star["module"] is mxnet.module and star["gluon"] is mxnet.gluon
+"""
+
+
+def test_late_packages_are_shown():
+    names = [name for name in LATE if not name.startswith("visualization")]
+    command = [sys.executable, "-c", SHOWN, *names]
+    assert subprocess.run(command, timeout=240, check=False).returncode == 0
+
+
+MAKES = """
+import sys, types
+import mxnet as mx
+
+def made():
+    return sum(isinstance(f, types.FunctionType) for f in get(mx.nd).values())
+
+get = vars(types.ModuleType)["__dict__"].__get__
+few, names = made(), dir(mx.nd)
+assert made() == few, "dir makes no functions"
+assert mx.nd.dot is mx.nd.op.dot is get(mx.nd)["dot"]
+every = vars(mx.nd)
+assert every is mx.nd.__dict__ is get(mx.nd) and set(every) == set(names) and made() > few + 200
+assert mx.np.add is mx.nd.np.add is vars(mx.np)["add"]
+assert set(vars(mx.sym.np)) == set(dir(mx.sym.np))
+"""
+
+
+def test_functions_are_made_when_asked_for_and_all_by_vars():
+    assert subprocess.run([sys.executable, "-c", MAKES], timeout=240, check=False).returncode == 0
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    for module in (mx, mx.nd, mx.sym, mx.np, mx.npx, mx.np.linalg, mx.gluon, mx.viz):
+        with pytest.raises(AttributeError, match="no attribute 'nothing_of_the_kind'"):
+            module.nothing_of_the_kind  # noqa: B018

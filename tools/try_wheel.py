@@ -2,7 +2,8 @@
 
 A new environment gets the wheel with its extra ``tutorial`` and nothing else. Each page then runs
 in an empty folder, in a process that sees neither the checkout nor the variables of Python. The
-table tells what ran. ``--python PATH`` names an environment that is there already.
+table tells what ran. ``--torch torch==2.13.0`` chooses torch, which comes first as in the README;
+``--python PATH`` names an environment that is there already.
 """
 
 from __future__ import annotations
@@ -75,12 +76,13 @@ def _summarize(errors: str) -> str:
     return " ".join(lines[frames[-1] + 1 if frames else 0 :])[:400]
 
 
-def install(wheel: pathlib.Path, folder: pathlib.Path) -> str:
+def install(wheel: pathlib.Path, folder: pathlib.Path, torch: str) -> str:
     """Make an environment with the wheel and all that the pages need; return its Python."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=TIMEOUT)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = [str(python), "-m", "pip", "install", "--quiet", f"{wheel.resolve()}[tutorial]"]
-    subprocess.run(pip, check=True, timeout=6 * TIMEOUT)
+    for package in (torch, f"{wheel.resolve()}[tutorial]"):
+        pip = [str(python), "-m", "pip", "install", "--quiet", package]
+        subprocess.run(pip, check=True, timeout=6 * TIMEOUT)
     return str(python)
 
 
@@ -88,13 +90,14 @@ def main() -> int:
     """Print the table; the exit code is 1 if a page failed."""
     parser = argparse.ArgumentParser(description="Run every page as a newcomer has it.")
     parser.add_argument("wheel", nargs="?", type=pathlib.Path, help="the file *.whl")
+    parser.add_argument("--torch", default="torch", help="what pip installs as torch")
     parser.add_argument("--python", help="use this environment instead of a new one")
     options = parser.parse_args()
     if (options.wheel is None) == (options.python is None):
         parser.error("name a wheel, or an environment by --python")
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        python = options.python or install(options.wheel, pathlib.Path(folder))
+        python = options.python or install(options.wheel, pathlib.Path(folder), options.torch)
         for page in list_pages():
             _, blocks, reason = try_page(page, python)
             failed += bool(reason)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
+from typing import TYPE_CHECKING
 
+from ..compatibility import complete_star_imports
+from ..on_demand import import_on_demand
 from . import autograd, io, ndarray, symbol, tensorboard, text
 from . import ndarray as nd
 from . import symbol as sym
 
-# Larger and seldom used: they are loaded when asked for.
+if TYPE_CHECKING:
+    from . import amp, onnx, quantization, svrg_optimization
+    from . import quantization as quant
+
+# Larger and seldom used.
 _ON_DEMAND = {
     "amp": "amp",
     "onnx": "onnx",
@@ -17,13 +22,5 @@ _ON_DEMAND = {
     "quantization": "quantization",
     "svrg_optimization": "svrg_optimization",
 }
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _ON_DEMAND:
-        return importlib.import_module(f"{__name__}.{_ON_DEMAND[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__getattr__, __dir__ = import_on_demand(__name__, _ON_DEMAND)
+complete_star_imports("contrib")

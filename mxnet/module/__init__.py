@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..compatibility import complete_star_imports
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule
 from .module import Module
@@ -16,3 +17,5 @@ __all__ = [
     "PythonModule",
     "SequentialModule",
 ]
+
+complete_star_imports("module")

@@ -8,8 +8,9 @@ array(4.)
 from __future__ import annotations
 
 import sys
+from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as onp
 
@@ -17,6 +18,7 @@ from ..symbol import numpy as symbol_module
 from ..symbol.numpy import _Symbol
 from . import dispatch, fallback, fallback_linalg, linalg, random, standard, utils
 from .arrayprint import set_printoptions
+from .codegen.functions import Maker
 from .codegen.namespaces import fill, fill_all
 from .codegen.operator_overloads import add_operator_overloads, add_symbol_overloads
 from .function_base import meshgrid
@@ -41,20 +43,20 @@ __all__ = [
 ]
 
 
-def _public(module: ModuleType) -> dict[str, Any]:
-    return {name: getattr(module, name) for name in vars(module)["__all__"]}
+def _public(module: ModuleType) -> dict[str, Maker]:
+    return {name: partial(getattr, module, name) for name in module.__all__}
 
 
 _here = sys.modules[__name__]
-_functions = fill_all({"linalg": linalg, "random": random})
+_names = fill_all({"np": _here, "linalg": linalg, "random": random})
 fill(linalg, _public(fallback_linalg))
-fill(_here, {**_public(fallback), **_functions, **_public(standard)})
-fill(_here, {name: _functions[other] for name, other in standard.SYNONYMS.items()})
-add_operator_overloads(ndarray, _functions)
-add_symbol_overloads(_Symbol, dict(vars(symbol_module)))
+fill(_here, _public(fallback) | _public(standard))
+fill(_here, {name: partial(getattr, _here, other) for name, other in standard.SYNONYMS.items()})
+add_operator_overloads(ndarray, _here)
+add_symbol_overloads(_Symbol, symbol_module)
 
-dispatch.register_namespace(onp, {**_public(fallback), **_functions, "meshgrid": meshgrid})
-dispatch.register_namespace(onp.linalg, _public(linalg))
+dispatch.register_namespace(onp, _here, [*fallback.NAMES, *_names, "meshgrid"])
+dispatch.register_namespace(onp.linalg, linalg, linalg.__all__)
 
 for _name, _method in {
     "__array_function__": dispatch.array_function,

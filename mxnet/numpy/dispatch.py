@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from types import ModuleType
 from typing import Any
 
 import numpy as onp
@@ -9,7 +11,8 @@ import numpy as onp
 from ..imperative.handle import Handle
 from .fallback import call_numpy
 
-_functions: dict[Any, Any] = {}
+# NumPy's function -> the module that has ours, and its name there.
+_functions: dict[Any, tuple[ModuleType, str]] = {}
 
 # `mx.np` has these under the same name with another meaning: NumPy computes them.
 _DIFFERENT = (onp.linalg.svd, onp.ldexp, onp.histogram)
@@ -30,22 +33,23 @@ _CONTAINERS = {
 }
 
 
-def register(numpy_function: Any, function: Any) -> None:
-    """Register what NumPy's function calls on arrays of `mx.np`."""
-    _functions[numpy_function] = function
-
-
-def register_namespace(numpy_namespace: Any, functions: dict[str, Any]) -> None:
-    """Register every function that a namespace of NumPy has under the same name."""
-    for name, function in functions.items():
+def register_namespace(numpy_namespace: Any, module: ModuleType, names: Iterable[str]) -> None:
+    """Register functions of a module that a namespace of NumPy has under the same names."""
+    for name in names:
         original = getattr(numpy_namespace, name, None)
         if callable(original) and not isinstance(original, type) and original not in _DIFFERENT:
-            register(original, function)
+            _functions[original] = module, name
+
+
+def _find(numpy_function: Any) -> Callable | None:
+    """Return what NumPy's function calls on arrays of `mx.np`."""
+    source = _functions.get(numpy_function)
+    return None if source is None else getattr(*source)
 
 
 def array_function(self: Any, func: Any, types: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Run a function of NumPy's public interface on arrays of `mx.np` (NEP 18)."""
-    function = _functions.get(func)
+    function = _find(func)
     if function is None:
         return call_numpy(func, args, kwargs)
     if not all(issubclass(t, Handle) for t in types):
@@ -71,7 +75,7 @@ def array_ufunc(self: Any, ufunc: Any, method: str, *inputs: Any, **kwargs: Any)
     # A scalar of NumPy takes the array's type, as it did before NumPy 2. NumPy itself makes an
     # array without axes of it before it compares: ``numpy.float32(1) < x``, and so ``max``.
     operands = tuple(x.item() if _is_numpy_scalar(x) else x for x in inputs)
-    function = _functions.get(ufunc)
+    function = _find(ufunc)
     if function is None:
         return call_numpy(ufunc, operands, kwargs)
     return function(*operands, **kwargs)

@@ -9,7 +9,9 @@ import functools
 import inspect
 import logging
 import re
+import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as onp
@@ -18,6 +20,7 @@ from ..context import Context
 from ..imperative.state import state
 from ..ops.documentation import complete
 from .codegen.functions import GLOSSARY
+from .codegen.namespaces import fill
 from .multiarray import array, ndarray
 
 
@@ -343,6 +346,4 @@ def make_fallback(name: str, source: Any = onp, module: str = "mxnet.numpy") -> 
     return fallback
 
 
-__all__ = list(NAMES)
-for _name in __all__:
-    globals()[_name] = make_fallback(_name)
+fill(sys.modules[__name__], {name: functools.cache(partial(make_fallback, name)) for name in NAMES})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from functools import cache, partial
 from typing import Any
 
 import numpy as onp
 
+from .codegen.namespaces import fill
 from .fallback import REMOVED, make_fallback
 
 NAMES = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
-__all__ = list(NAMES)
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
@@ -19,5 +21,5 @@ def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
 
 REMOVED["lstsq"] = _lstsq
 
-for _name in __all__:
-    globals()[_name] = make_fallback(_name, onp.linalg, "mxnet.numpy.linalg")
+_make = partial(make_fallback, source=onp.linalg, module="mxnet.numpy.linalg")
+fill(sys.modules[__name__], {name: cache(partial(_make, name)) for name in NAMES})

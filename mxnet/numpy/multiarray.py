@@ -379,6 +379,6 @@ def __getattr__(name: str) -> Any:
     from .. import numpy
 
     try:
-        return vars(numpy)[name]
-    except KeyError:
+        return getattr(numpy, name)
+    except AttributeError:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from ..error import did_you_mean
+from ..on_demand import make_on_demand
 from . import registry
 from .declare import Op
 from .documentation import Entry, docstring
@@ -97,19 +98,20 @@ def populate_namespaces(
 ) -> None:
     """Give modules a function for every registered name.
 
-    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. Public
-    functions are made at once, since programs read ``vars(mx.nd)``; the others when they are
-    first asked for. What a module defines by hand stays; operators declared later appear by
-    themselves.
+    `modules` has the namespaces, 'op', and the `root` that shows the public ones too. Functions
+    are made when they are first asked for. What a module defines by hand stays; operators declared
+    later appear by themselves.
     """
     for module in modules.values():
-        vars(module)["__all__"] = list(vars(module).get("__all__", ()))
+        names = list(getattr(module, "__all__", ()))
+        setattr(module, "__all__", names)  # noqa: B010 (type checkers do not know it)
     prefixes = {home: prefix for prefix, home in NAMESPACES if home not in (None, "_internal")}
     for home, module in modules.items():
         if home != root:
-            _make_on_demand(module, prefixes.get(home, ""), make)
+            make_on_demand(module, _maker(module, prefixes.get(home, ""), make))
     # The root's functions are those of 'op', and it shows no underscored names.
-    _make_on_demand(modules[root], "", lambda op, name: getattr(modules["op"], name))
+    shared = _maker(modules[root], "", lambda op, name: getattr(modules["op"], name))
+    make_on_demand(modules[root], shared)
 
     homes: dict[str | None, list[ModuleType]] = {
         home: [module] for home, module in modules.items() if home != root
@@ -120,13 +122,15 @@ def populate_namespaces(
         home, short = namespace_of(name)
         for module in homes.get(home, ()):
             module.__all__.append(short)
-            if home != "_internal":
-                getattr(module, short)
 
     registry.watch(list_name)
 
 
-def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], Callable]) -> None:
+def _maker(
+    module: ModuleType, prefix: str, make: Callable[[Op, str], Callable]
+) -> Callable[[str], Callable]:
+    """Return what makes the function of a module by its name there."""
+
     def find(name: str) -> Callable:
         op = None if name.startswith("__") else registry.find(prefix + name)
         if op is None:
@@ -135,12 +139,9 @@ def _make_on_demand(module: ModuleType, prefix: str, make: Callable[[Op, str], C
             raise AttributeError(
                 f"module {module.__name__!r} has no attribute {name!r}. {hint}".rstrip()
             )
-        function = make(op, name)
-        setattr(module, name, function)
-        return function
+        return make(op, name)
 
-    module.__getattr__ = find
-    module.__dir__ = lambda: sorted({*vars(module), *module.__all__})
+    return find
 
 
 def as_method(function: Any, owner: str) -> Callable:

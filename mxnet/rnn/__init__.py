@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base import numeric_types, string_types
+from ..compatibility import complete_star_imports
 from . import io, rnn, rnn_cell
 from .io import BucketSentenceIter, encode_sentences
 from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint
@@ -17,3 +18,5 @@ __all__ = [
     "save_rnn_checkpoint",
 ]
 __all__ += rnn_cell.__all__
+
+complete_star_imports("rnn")

@@ -117,6 +117,18 @@ def test_labels_of_no_class_are_reported_by_module():
         module.forward(batch, is_train=False)
 
 
+def test_indices_beyond_a_table_are_reported_by_module():
+    words = mx.sym.Embedding(mx.sym.var("data"), input_dim=5, output_dim=2, name="words")
+    net = mx.sym.SoftmaxOutput(mx.sym.flatten(words), name="softmax")
+    module = mx.mod.Module(net)
+    module.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    module.init_params()
+    good, bad = (mx.io.DataBatch([nd.full((2, 3), n)], [nd.zeros(2)]) for n in (4, 5))
+    module.forward(good)
+    with pytest.warns(UserWarning, match="Embedding 'words': the indices go from 5 to 5, but .* 5"):
+        module.forward(bad)
+
+
 def test_only_the_first_batches_are_looked_at(monkeypatch):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     for _ in range(2):

@@ -16,7 +16,7 @@ LAYERS = [
     {
         "accelerator", "base", "context", "dtypes", "env", "error", "interrupts", "memory",
         "registry", "name", "attribute", "caches", "libinfo", "companions", "compatibility", "role",
-        "tracebacks",
+        "on_demand", "tracebacks",
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites", "anomaly"},

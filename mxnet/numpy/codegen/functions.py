@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from functools import partial
 from numbers import Number
 from types import FunctionType, ModuleType
 from typing import Any
@@ -144,6 +145,7 @@ GLOSSARY = {
     "replace": "Whether an element may be chosen again.",
 }
 NUMBERS = (int, float, bool, onp.generic)
+Maker = Callable[[], Callable]  # makes a function when it is first asked for
 
 
 class NumpyNamespace(OperatorNamespace):
@@ -331,13 +333,13 @@ def is_unary(name: str, op: Op) -> bool:
     )
 
 
-def universal_functions(F: NumpyNamespace) -> dict[str, Callable]:
-    """Return NumPy's universal functions that operators implement, by their public names."""
-    functions = {}
+def universal_functions(F: NumpyNamespace) -> dict[str, Maker]:
+    """Return what makes NumPy's universal functions that operators implement, by public names."""
+    makers = {}
     for registered in registry.names():
         op, name = registry.get(registered), registered.removeprefix("_npi_")
         if is_binary(registered, op):
-            functions[name] = make_binary(F, op, name)
+            makers[name] = partial(make_binary, F, op, name)
         elif is_unary(registered, op):
-            functions[name] = make_unary(F, op, name)
-    return functions
+            makers[name] = partial(make_unary, F, op, name)
+    return makers

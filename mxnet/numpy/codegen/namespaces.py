@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +12,7 @@ from ...name import NameManager
 from ...ndarray import numpy as eager_module
 from ...ndarray import numpy_extension as eager_extension
 from ...ndarray.codegen import make_function
+from ...on_demand import make_on_demand
 from ...ops import registry
 from ...ops.declare import Op
 from ...symbol import numpy as symbol_module
@@ -21,7 +22,7 @@ from ...symbol.numpy import _Symbol
 from ..composites import creation, elements, extension, linalg, random, reduction, shaping
 from ..multiarray import ndarray
 from . import methods
-from .functions import GLOSSARY, NumpyNamespace, composites_of, universal_functions
+from .functions import GLOSSARY, Maker, NumpyNamespace, composites_of, universal_functions
 
 TOP_LEVEL = (creation, reduction, shaping, elements)
 # Other names of universal functions.
@@ -78,17 +79,13 @@ eager = NumpyNamespace(ndarray, _make_eager, _eager_number)
 symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic=True)
 
 
-def functions_of(F: NumpyNamespace, module: str) -> dict[str, Callable]:
-    """Return the top-level functions of a namespace by name."""
-    functions = universal_functions(F)
+def functions_of(F: NumpyNamespace, module: str) -> dict[str, Maker]:
+    """Return what makes the top-level functions of a namespace, by name."""
+    makers = {name: functools.cache(make) for name, make in universal_functions(F).items()}
     for name, other in SYNONYMS.items():
-        if other in functions:
-            functions[name] = functions[other]
-    for name, function in composites_of(TOP_LEVEL).items():
-        bound = bind(function, F, module, glossary=GLOSSARY)
-        is_builtin = registry.find(f"_np_{name}") is not None
-        functions[name] = _nameable(bound) if F.is_symbolic and is_builtin else bound
-    return functions
+        if other in makers:
+            makers[name] = makers[other]
+    return makers | _bind_all(composites_of(TOP_LEVEL), F, module, is_top_level=True)
 
 
 class _Given(NameManager):
@@ -117,17 +114,39 @@ def _nameable(function: Callable) -> Callable:
 
 
 def _bind_all(
-    composites: dict[str, Callable], F: NumpyNamespace, module: str
-) -> dict[str, Callable]:
+    composites: dict[str, Callable], F: NumpyNamespace, module: str, is_top_level: bool = False
+) -> dict[str, Maker]:
+    def make(name: str, function: Callable) -> Callable:
+        bound = bind(function, F, module, glossary=GLOSSARY)
+        is_builtin = is_top_level and registry.find(f"_np_{name}") is not None
+        return _nameable(bound) if F.is_symbolic and is_builtin else bound
+
     return {
-        name: bind(function, F, module, glossary=GLOSSARY) for name, function in composites.items()
+        name: functools.cache(functools.partial(make, name, function))
+        for name, function in composites.items()
     }
 
 
-def fill(module: ModuleType, functions: dict[str, Callable]) -> None:
-    """Put functions into a module, and their names into its `__all__`."""
-    vars(module).update(functions)
-    vars(module)["__all__"] = sorted({*vars(module).get("__all__", ()), *functions})
+_makers: dict[ModuleType, dict[str, Maker]] = {}
+
+
+def fill(module: ModuleType, makers: Mapping[str, Maker]) -> None:
+    """Let a module make functions when they are asked for; its `__all__` names them."""
+    if module not in _makers:
+        _makers[module] = {}
+        make_on_demand(module, functools.partial(_make, module))
+    _makers[module].update(makers)
+    names = sorted({*getattr(module, "__all__", ()), *makers})
+    setattr(module, "__all__", names)  # noqa: B010 (type checkers do not know it)
+
+
+def _make(module: ModuleType, name: str) -> Callable:
+    make = _makers[module].get(name)
+    if make is None:
+        raise AttributeError(
+            f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
+        )
+    return make()
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
@@ -144,16 +163,18 @@ def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
     module.__getattr__ = find
 
 
-def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
-    """Fill the modules below `mx.nd.np` and `mx.sym.np`; return the functions of `mx.np`.
+def fill_all(public: dict[str, ModuleType]) -> list[str]:
+    """Fill the modules below `mx.nd.np` and `mx.sym.np`; return the names of the functions.
 
-    `public` has the modules of `mx.np` that show the same functions: 'linalg' and 'random'.
+    `public` has the modules of `mx.np` that show the same: 'np', 'linalg' and 'random'.
     """
-    functions_by_namespace = {}
+    names: list[str] = []
     for F, module in ((eager, eager_module), (symbolic, symbol_module)):
         name = "mxnet.numpy" if F is eager else module.__name__
         functions = functions_of(F, name)
-        fill(module, functions)
+        names = names or list(functions)
+        for shown in (module, public["np"]) if F is eager else (module,):
+            fill(shown, functions)
         fill_internal(module._internal, F)
         for part, source in (("linalg", linalg), ("random", random)):
             bound = _bind_all(composites_of([source]), F, f"{name}.{part}")
@@ -162,23 +183,23 @@ def fill_all(public: dict[str, ModuleType]) -> dict[str, Callable]:
                 fill(public[part], bound)
         for key, method in composites_of([methods]).items():
             setattr(F.array_class, key, bind(method, module, name, glossary=GLOSSARY))
-        functions_by_namespace[F] = functions
-    return functions_by_namespace[eager]
+    return names
 
 
 # -- `mx.npx` ---------------------------------------------------------------------------------
 
 
-def _show_as(function: Callable, name: str, module: str) -> Callable:
+def _show_as(F: NumpyNamespace, op: str, name: str, module: str) -> Callable:
+    function: Any = getattr(F, op)
     function.__name__ = function.__qualname__ = name
     function.__module__ = module
     return function
 
 
-def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Callable]:
-    """Return the operators whose registered names begin with a prefix, without it."""
+def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Maker]:
+    """Return what makes the operators whose registered names begin with a prefix, without it."""
     return {
-        short: _show_as(getattr(F, name), short, module)
+        short: functools.partial(_show_as, F, name, short, module)
         for name in registry.names()
         if name.startswith(prefix) and not (short := name.removeprefix(prefix)).startswith("_")
     }

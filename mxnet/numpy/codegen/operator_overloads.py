@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,7 +56,7 @@ IN_PLACE = ("add", "sub", "mul", "truediv", "mod", "and", "or", "xor")
 
 def binary_overload(
     cls: type[ndarray],
-    function: Callable,
+    module: ModuleType,
     name: str,
     dtypes: frozenset,
     compares: bool,
@@ -63,12 +64,17 @@ def binary_overload(
 ) -> Callable:
     """Return the method for ``array <operator> other``, or the reverse.
 
-    The public `function` serves all operands.
+    The public function of the module serves all operands.
     """
+
+    def general(self: ndarray, other: Any) -> Any:
+        function = getattr(module, name)
+        return function(other, self) if reverse else function(self, other)
+
     op = registry.get(array_form(name))
     scalar = registry.get((reversed_form if reverse else scalar_form)(name))
     rule = Overload(
-        general=(lambda self, other: function(other, self)) if reverse else function,
+        general=general,
         kernel=differentiable_kernel(op) or op.kernel,
         number_kernel=differentiable_kernel(scalar),
         plain_kernel=op.raw or op.kernel,
@@ -83,57 +89,57 @@ def binary_overload(
 
 
 def in_place_overload(
-    cls: type[ndarray], function: Callable, name: str, dtypes: frozenset
+    cls: type[ndarray], module: ModuleType, name: str, dtypes: frozenset
 ) -> Callable:
     """Return the method for ``array <operator>= other``: the result goes into its memory."""
     op, scalar = registry.get(array_form(name)), registry.get(scalar_form(name))
 
     def general(self: ndarray, other: Any) -> ndarray:
-        return function(self, other, out=self)
+        return getattr(module, name)(self, other, out=self)
 
     return overloads.in_place_overload(cls, op, scalar, dtypes, general)
 
 
-def matmul_overloads(cls: type[ndarray], function: Callable) -> None:
+def matmul_overloads(cls: type[ndarray], module: ModuleType) -> None:
     """Give a class the operator ``@``."""
 
     def matmul(self: ndarray, other: Any) -> ndarray:
-        return function(self, other)
+        return module.matmul(self, other)
 
     def matmul_reversed(self: ndarray, other: Any) -> ndarray:
-        return function(other, self)
+        return module.matmul(other, self)
 
     def matmul_in_place(self: ndarray, other: Any) -> ndarray:
-        return function(self, other, out=self)
+        return module.matmul(self, other, out=self)
 
     set_method(cls, "__matmul__", matmul)
     set_method(cls, "__rmatmul__", matmul_reversed)
     set_method(cls, "__imatmul__", matmul_in_place)
 
 
-def unary_overload(function: Callable) -> Callable:
-    """Return the method for ``<operator> array``."""
+def unary_overload(module: ModuleType, name: str) -> Callable:
+    """Return the method for ``<operator> array``, or symbol."""
 
-    def overload(self: ndarray) -> ndarray:
-        return function(self)
+    def overload(self: Any) -> Any:
+        return getattr(module, name)(self)
 
     return overload
 
 
-def add_operator_overloads(cls: type[ndarray], functions: dict[str, Callable]) -> None:
-    """Give a class the methods of Python's operators, from the public functions."""
-    matmul_overloads(cls, functions["matmul"])
+def add_operator_overloads(cls: type[ndarray], module: ModuleType) -> None:
+    """Give a class the methods of Python's operators, from the public functions of a module."""
+    matmul_overloads(cls, module)
     for dunder, name in UNARY.items():
-        set_method(cls, f"__{dunder}__", unary_overload(functions[name]))
+        set_method(cls, f"__{dunder}__", unary_overload(module, name))
     for dunder, (name, *facts) in BINARY.items():
         dtypes, compares = facts
-        method = binary_overload(cls, functions[name], name, dtypes, compares)
+        method = binary_overload(cls, module, name, dtypes, compares)
         set_method(cls, f"__{dunder}__", method)
         if dunder in REVERSED:
-            method = binary_overload(cls, functions[name], name, dtypes, compares, reverse=True)
+            method = binary_overload(cls, module, name, dtypes, compares, reverse=True)
             set_method(cls, f"__r{dunder}__", method)
         if dunder in IN_PLACE:
-            method = in_place_overload(cls, functions[name], name, dtypes)
+            method = in_place_overload(cls, module, name, dtypes)
             set_method(cls, f"__i{dunder}__", method)
     set_method(cls, "__neg__", lambda self: self * -1)  # as in MXNet; it makes integers of bools
     add_division_names(cls)
@@ -142,16 +148,16 @@ def add_operator_overloads(cls: type[ndarray], functions: dict[str, Callable]) -
 # -- symbols of `mx.sym.np`: each operator adds a node to the graph -----------------------------
 
 
-def _forward(function: Callable) -> Callable:
+def _forward(module: ModuleType, name: str) -> Callable:
     def overload(self: _Symbol, other: Any) -> _Symbol:
-        return function(self, other)
+        return getattr(module, name)(self, other)
 
     return overload
 
 
-def _reverse(function: Callable) -> Callable:
+def _reverse(module: ModuleType, name: str) -> Callable:
     def overload(self: _Symbol, other: Any) -> _Symbol:
-        return function(other, self)
+        return getattr(module, name)(other, self)
 
     return overload
 
@@ -163,23 +169,16 @@ def _refuse(sign: str) -> Callable:
     return overload
 
 
-def _unary(function: Callable) -> Callable:
-    def overload(self: _Symbol) -> _Symbol:
-        return function(self)
-
-    return overload
-
-
-def add_symbol_overloads(cls: type[_Symbol], functions: dict[str, Callable]) -> None:
-    """Give a class of symbols the methods of Python's operators."""
+def add_symbol_overloads(cls: type[_Symbol], module: ModuleType) -> None:
+    """Give a class of symbols the methods of Python's operators, from functions of a module."""
     for sign, (name, _, _) in {**BINARY, "matmul": ("matmul", None, None)}.items():
-        setattr(cls, f"__{sign}__", _forward(functions[name]))
+        setattr(cls, f"__{sign}__", _forward(module, name))
         if sign in REVERSED:
-            setattr(cls, f"__r{sign}__", _reverse(functions[name]))
+            setattr(cls, f"__r{sign}__", _reverse(module, name))
         if sign in IN_PLACE:
             setattr(cls, f"__i{sign}__", _refuse(sign))
     for sign, name in UNARY.items():
-        setattr(cls, f"__{sign}__", _unary(functions[name]))
+        setattr(cls, f"__{sign}__", unary_overload(module, name))
     cls.__neg__ = lambda self: self * -1.0
     for old, new in (("div", "truediv"), ("rdiv", "rtruediv"), ("idiv", "itruediv")):
         setattr(cls, f"__{old}__", getattr(cls, f"__{new}__"))
