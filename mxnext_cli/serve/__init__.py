@@ -1,10 +1,10 @@
 """`mx serve`: models behind HTTP.
 
-`server` runs; `door` accepts connections and `protocol` bounds them; `app` finds the handler of a
-request, if `guard` allows it. `service` lists the paths: those of `predictions`, for which
-`decoding` turns bodies into arrays and `encoding` arrays into answers, and those of
-`descriptions`. `repository` holds the models, and `batching` runs them. `processes` starts several
-servers on one address.
+`server` runs in one process, and `processes` starts several on one address. What clients send and
+get is the matter of `payloads`; `models` holds the models and runs them; `http` takes connections
+and requests; `endpoints` are the paths, which bring the three together. All know `limits`,
+`metrics` and `logs`. Imports go that way only: neither of `payloads`, `models` and `http` knows
+`endpoints`, and `http` knows nothing of models.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def run(args: argparse.Namespace) -> int:
             importlib.import_module(name)
     except ImportError as error:
         raise CommandError(f"{error}; it is installed by: pip install 'mxnext[serve]'") from None
-    from .guard import read_token
-    from .repository import find_sources
+    from .http.guard import read_token
+    from .models.repository import find_sources
 
     args.token = read_token(args.token)
     if bool(args.certfile) != bool(args.keyfile):
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 def serve(args: argparse.Namespace, listening: socket.socket, names: list[str]) -> int:
     """Serve in this process."""
-    from .guard import Guard
+    from .http.guard import Guard
     from .metrics import Metrics
     from .server import build_server, short_pauses
 
@@ -117,7 +117,7 @@ def model_options(args: argparse.Namespace, names: list[str]) -> argparse.Namesp
 
 
 def _refuse_model_options(args: argparse.Namespace) -> None:
-    from .settings import has_image_options
+    from .models.settings import has_image_options
 
     names = ("epoch", "params", "labels", "top")
     used = [f"--{name}" for name in names if getattr(args, name) is not None]

@@ -147,8 +147,8 @@ def _exit_with_parent() -> None:
 def main() -> int:
     """Serve in a process that `supervise` started."""
     from . import allowed_hosts, model_options, read_limits
-    from .guard import Guard
-    from .repository import find_sources
+    from .http.guard import Guard
+    from .models.repository import find_sources
     from .server import build_server, short_pauses
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop

@@ -17,14 +17,14 @@ import uvicorn
 
 from mxnet.formats.image_codec import limit_threads
 
-from .door import Door
-from .guard import Guard
+from .endpoints.service import Service
+from .http.door import Door
+from .http.guard import Guard
+from .http.protocol import DRAIN, Connection, Connections
 from .limits import Limits, Refused
 from .logs import Log, redirect_libraries
 from .metrics import Metrics
-from .protocol import DRAIN, Connection, Connections
-from .repository import Repository
-from .service import Service
+from .models.repository import Repository
 
 SPARE_FILES = 64  # descriptors beside those of connections
 ERROR_LINES_PER_SECOND = 10

@@ -9,7 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from mxnext_cli.serve.array_files import BadFile, read_npy, read_npz, read_safetensors
+from mxnext_cli.serve.payloads.array_files import BadFile, read_npy, read_npz, read_safetensors
 
 from .server import npy, npz
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("orjson")
 
-from mxnext_cli.serve.batching import Batcher, QueueFull, RowLimit, Stopping, WorkerDied
 from mxnext_cli.serve.metrics import Counter, Histogram, Metrics, Table
+from mxnext_cli.serve.models.batching import Batcher, QueueFull, RowLimit, Stopping, WorkerDied
 
 LIMIT = 60
 

@@ -15,10 +15,10 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from uvicorn.server import ServerState
 
-from mxnext_cli.serve.door import Door
+from mxnext_cli.serve.http.door import Door
+from mxnext_cli.serve.http.protocol import TURNS, Connection, Connections
 from mxnext_cli.serve.limits import Limits
 from mxnext_cli.serve.metrics import Metrics
-from mxnext_cli.serve.protocol import TURNS, Connection, Connections
 
 LIMIT = 60
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -9,7 +9,8 @@ import pytest
 
 msgspec = pytest.importorskip("msgspec")
 
-from mxnext_cli.serve.json_arrays import PIECE, BadJSON, parse, read_array  # noqa: E402
+from mxnext_cli.serve.payloads import json_arrays  # noqa: E402
+from mxnext_cli.serve.payloads.json_arrays import PIECE, BadJSON, parse, read_array  # noqa: E402
 
 FLOAT = np.dtype("float64")
 LARGE = 2 * PIECE
@@ -95,6 +96,28 @@ def test_long_texts_are_json_if_the_json_module_says_so():
 def test_long_texts_that_are_refused(text, message):
     with pytest.raises(BadJSON, match=message):
         read(text)
+
+
+def test_the_parser_sees_short_texts_only(monkeypatch):
+    """It cannot be interrupted, and everybody waits while it runs."""
+    sizes = []
+
+    def watch(function):
+        def call(text, **options):
+            sizes.append(len(text))
+            return function(text, **options)
+
+        return call
+
+    monkeypatch.setattr(json_arrays.msgspec.json, "decode", watch(msgspec.json.decode))
+    numbers = watch(json_arrays._decode_numbers)
+    monkeypatch.setattr(json_arrays, "_decode_numbers", numbers)
+    count = 20 * PIECE
+    text = b'{"inputs": [[' + b"1," * (count - 1) + b"1]]}"
+    parsed = parse(text, dict[str, msgspec.Raw], count)
+    assert read_array(parsed.array(parsed.parts["inputs"]), FLOAT, count).sum() == count
+    assert max(sizes) < 1.1 * PIECE
+    assert sum(sizes) > 2 * len(text) * 0.9  # checked once, read once
 
 
 def test_integers_keep_all_digits():

@@ -15,9 +15,9 @@ pytest.importorskip("uvicorn")
 import uvicorn
 from uvicorn.server import ServerState
 
+from mxnext_cli.serve.http.protocol import Connections
 from mxnext_cli.serve.limits import Limits
 from mxnext_cli.serve.metrics import Metrics
-from mxnext_cli.serve.protocol import Connections
 from mxnext_cli.serve.server import short_pauses
 
 LIMIT = 60

@@ -16,7 +16,7 @@ pytest.importorskip("uvicorn")
 
 from mxnext_cli.serve.limits import Limits
 from mxnext_cli.serve.metrics import Metrics
-from mxnext_cli.serve.repository import LoadedModel, Repository
+from mxnext_cli.serve.models.repository import LoadedModel, Repository
 
 LIMIT = 60
 ROWS = {"data": np.array([[1, 2, 3]], np.float32)}

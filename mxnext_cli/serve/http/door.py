@@ -16,7 +16,7 @@ from typing import Any
 
 from .protocol import Connections
 
-ACCEPTED = 64  # connections in a row, after which others are served
+ACCEPTED = 64  # connections in a row at most, after which others are served
 SET_UP = 16  # of them
 PEEK = 2048  # bytes in which the head of a request ends, as a rule
 RETRY_SECONDS = 0.1  # after the system could not accept
@@ -47,6 +47,7 @@ class Door:
         listening.setblocking(False)
         self._listening, self._make, self._secure = listening, make, secure
         self._connections = connections
+        self._pace = 1  # connections in a row; it grows while more come, so that processes share
         self._setups: set[asyncio.Task[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._task = self._loop.create_task(self._run())
@@ -73,13 +74,14 @@ class Door:
     def _accept_some(self) -> bool:
         """Accept connections and set some up; False if no more are at the door."""
         has_more = True
-        for _ in range(ACCEPTED):
+        for _ in range(self._pace):
             try:
                 sock, _ = self._listening.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 has_more = False
                 break
             self._take(sock)
+        self._pace = min(2 * self._pace, ACCEPTED) if has_more else 1
         # The last comes first: those before it have been silent for longer, or are so many that
         # their clients wait in any case.
         ready, silent = self._connections.ready, self._connections.silent

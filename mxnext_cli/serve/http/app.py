@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from ..limits import Refused
+from ..logs import Log
+from ..metrics import Metrics
 from .guard import Guard
-from .limits import Refused
-from .logs import Log
-from .metrics import Metrics
 from .responses import refuse
 
 CLIENT_CLOSED = 499  # nobody reads it; it is counted

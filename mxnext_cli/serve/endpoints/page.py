@@ -14,7 +14,7 @@ from starlette.responses import Response
 from mxnet.visualization.page import page_text
 
 if TYPE_CHECKING:
-    from .repository import LoadedModel
+    from ..models.repository import LoadedModel
 
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

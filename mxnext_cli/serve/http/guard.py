@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .. import UsageError
-from .limits import Refused
+from ... import UsageError
+from ..limits import Refused
 
 TOKEN_VARIABLE = "MX_SERVE_TOKEN"
 OPEN_PATHS = frozenset(

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from .limits import Refused
-from .metrics import Metrics
+from ..http.protocol import Connections
+from ..http.responses import Pieces, json_response
+from ..limits import Refused
+from ..metrics import Metrics
+from ..models.repository import Repository
 from .openapi import describe_api
 from .page import Asset, read_assets
-from .protocol import Connections
-from .repository import Repository
-from .responses import Pieces, json_response
 
 METRICS_KIND = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -21,8 +21,8 @@ import numpy as np
 from mxnet.context import Context
 from mxnet.graph.passes.infer import infer_shapes
 
-from .. import CommandError, UsageError
-from ..models import (
+from ... import CommandError, UsageError
+from ...models import (
     SYMBOL_SUFFIX,
     Model,
     Predictor,
@@ -31,11 +31,11 @@ from ..models import (
     load_model,
     parse_device,
 )
+from ..limits import Limits, Refused
+from ..metrics import Metrics
+from ..payloads.decoding import Decoder
+from ..payloads.open_inference import datatype_of
 from .batching import Batcher, Delivery, deliver
-from .decoding import Decoder
-from .limits import Limits, Refused
-from .metrics import Metrics
-from .open_inference import datatype_of
 from .settings import ModelSettings, read_settings, settings_files
 
 WARM_UP_SECONDS = 5.0  # after which larger batches are left cold

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from .. import CommandError, UsageError
-from ..models import SYMBOL_SUFFIX, Shape, Shapes, parse_shapes
-from ..predict import IMAGENET, Preparation, preparation, read_labels
-from .encoding import Postprocessing
+from ... import CommandError, UsageError
+from ...models import SYMBOL_SUFFIX, Shape, Shapes, parse_shapes
+from ...predict import IMAGENET, Preparation, preparation, read_labels
+from ..payloads.encoding import Postprocessing
 
 MAX_FILE = 16 << 20  # bytes
 

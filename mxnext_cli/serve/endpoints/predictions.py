@@ -15,16 +15,16 @@ from starlette.responses import Response
 
 from mxnet.error import MXNetError, ShapeError
 
-from .. import UsageError
-from .app import ClientGone
-from .batching import QueueFull, Stopping, WorkerDied
-from .encoding import encode, encode_predictions
-from .limits import MAX_INLINE_BYTES, Budget, Limits, Refused, Share
-from .metrics import Metrics
-from .open_inference import HEADER_LENGTH, choose_outputs, read_request, write_response
-from .protocol import Connections
-from .repository import LoadedModel, Repository
-from .responses import Pieces
+from ... import UsageError
+from ..http.app import ClientGone
+from ..http.protocol import Connections
+from ..http.responses import Pieces
+from ..limits import MAX_INLINE_BYTES, Budget, Limits, Refused, Share
+from ..metrics import Metrics
+from ..models.batching import QueueFull, Stopping, WorkerDied
+from ..models.repository import LoadedModel, Repository
+from ..payloads.encoding import encode, encode_predictions
+from ..payloads.open_inference import HEADER_LENGTH, choose_outputs, read_request, write_response
 
 QUICK = 0.005  # seconds that a lone request may take on the event loop
 MAX_INLINE_NUMBERS = 16 << 10  # of outputs that are encoded on the event loop

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from ..predict import describe, softmax
+from ...predict import describe, softmax
 from .decoding import JSON, NPY, NPZ, SAFETENSORS
 
 PIECE = 128 << 10  # numbers that are written at once, between which other threads run

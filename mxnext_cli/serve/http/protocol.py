@@ -21,8 +21,8 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from .limits import Limits
-from .metrics import Metrics
+from ..limits import Limits
+from ..metrics import Metrics
 
 MAX_HEADERS = 100
 MAX_URL_BYTES = 8 << 10

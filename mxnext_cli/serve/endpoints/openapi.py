@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .decoding import JSON, NPY, NPZ, SAFETENSORS
-from .open_inference import DATATYPES
+from ..payloads.decoding import JSON, NPY, NPZ, SAFETENSORS
+from ..payloads.open_inference import DATATYPES
 
 if TYPE_CHECKING:
-    from .repository import LoadedModel
+    from ..models.repository import LoadedModel
 
 Schema = dict[str, Any]
 OBJECT: Schema = {"type": "object"}

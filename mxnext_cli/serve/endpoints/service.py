@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
-from .app import Application, Handler, Router
-from .batching import Delivery, deliver
+from ..http.app import Application, Handler, Router
+from ..http.guard import Guard
+from ..http.protocol import Connections
+from ..limits import Limits
+from ..logs import Log
+from ..metrics import Metrics
+from ..models.batching import Delivery, deliver
+from ..models.repository import Repository
 from .descriptions import Descriptions
-from .guard import Guard
-from .limits import Limits
-from .logs import Log
-from .metrics import Metrics
 from .predictions import Predictions
-from .protocol import Connections
-from .repository import Repository
 
 DECODERS = 2  # threads that decode and encode
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from mxnet.formats.image_codec import read_size
 
-from .. import CommandError
-from ..models import Shape
-from ..predict import Preparation
+from ... import CommandError
+from ...models import Shape
+from ...predict import Preparation
+from ..limits import BodyLimits, Limits, Refused, pixel_limit
 from .array_files import (
     NPY_START,
     ZIP_START,
@@ -24,7 +25,6 @@ from .array_files import (
 )
 from .forms import BadForm, read_form
 from .json_arrays import BadJSON, Parsed, parse, read_array
-from .limits import BodyLimits, Limits, Refused, pixel_limit
 
 Arrays = dict[str, np.ndarray]
 Content = bytes | bytearray

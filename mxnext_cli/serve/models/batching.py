@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .metrics import Metrics
+from ..metrics import Metrics
 
 Arrays = dict[str, np.ndarray]
 Predict = Callable[[Arrays], list[np.ndarray]]

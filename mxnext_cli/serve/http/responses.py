@@ -8,7 +8,7 @@ import orjson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .limits import Refused, Share
+from ..limits import Refused, Share
 
 PIECE = 64 << 10  # bytes of an answer that are sent at once
 

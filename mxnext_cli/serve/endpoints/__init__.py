@@ -1,0 +1,1 @@
+"""The paths of a server: `service` lists them, `predictions` and `descriptions` answer them."""
