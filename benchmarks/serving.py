@@ -1,10 +1,12 @@
-"""Measure `mx serve` on loopback: ``python -m benchmarks.serving [--clients 1,8,32]``.
+"""Measure `mx serve` on loopback: ``python -m benchmarks.serving [--litserve PYTHON]``.
 
 In one run: the same network as a torch module behind plain Starlette on the same HTTP server
-(Uvicorn, httptools, uvloop), and behind `mx serve`; requests per second and latency of each, with
-clients in a process of their own, and the processor time of the server for a request, which says
-most on a busy machine. Everything shares the machine. ``--lone`` asks both servers by turns from
-one client.
+(Uvicorn, httptools, uvloop), behind `mx serve` with one and with two processes, and behind
+LitServe, if a Python is named in which it and torch are installed (it takes JSON, so it is compared
+on JSON). The servers of a table take turns. It prints requests per second, latency, and the
+processor time of the server for a request, which says most on a busy machine; ratios are to plain
+torch. Clients are a process of their own, and everything shares the machine. It takes about three
+minutes. ``--lone`` asks both servers by turns from one client.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ import argparse
 import asyncio
 import contextlib
 import io
+import json
 import multiprocessing
 import os
 import pathlib
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -24,25 +28,34 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 SHAPE = (3, 32, 32)
-NPY = "application/x-npy"
+NPY, JSON = "application/x-npy", "application/json"
+PLAIN_NAME = "torch + Starlette"
+TURNS = 2  # of each server with each number of clients
 PLAIN = """
 import io, sys
 import numpy as np, torch, uvicorn
 from starlette.applications import Starlette
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 torch.set_num_threads(max(1, torch.get_num_threads()))
 net = torch.jit.load(sys.argv[1]).eval()
 
 async def predict(request):
-    array = np.load(io.BytesIO(await request.body()), allow_pickle=False)
+    is_json = request.headers["content-type"] == "application/json"
+    if is_json:
+        array = np.array((await request.json())["inputs"], np.float32)
+    else:
+        array = np.load(io.BytesIO(await request.body()), allow_pickle=False)
     with torch.inference_mode():
         out = net(torch.from_numpy(array)).numpy()
+    if is_json:
+        return JSONResponse({"outputs": out.tolist()})
     file = io.BytesIO()
     np.save(file, out)
     return Response(file.getvalue(), media_type="application/x-npy")
@@ -57,6 +70,30 @@ config = uvicorn.Config(app, port=int(sys.argv[2]), log_level="error", http="htt
                         loop="uvloop", access_log=False)
 print(f"on http://127.0.0.1:{sys.argv[2]} ", flush=True)
 uvicorn.Server(config).run()
+"""
+LITSERVE = """
+import sys
+import litserve, torch
+
+class API(litserve.LitAPI):
+    def setup(self, device):
+        self.net = torch.jit.load(sys.argv[1]).eval()
+
+    def decode_request(self, request):
+        return torch.tensor(request["inputs"])[0]
+
+    def predict(self, x):
+        with torch.inference_mode():
+            return self.net(x)
+
+    def encode_response(self, output):
+        return {"outputs": output.tolist()}
+
+if __name__ == "__main__":
+    api = API(max_batch_size=32, batch_timeout=0.002)
+    server = litserve.LitServer(api, accelerator="cpu", workers_per_device=1)
+    print(f"on http://127.0.0.1:{sys.argv[2]} ", flush=True)
+    server.run("127.0.0.1", int(sys.argv[2]), 1, "error", generate_client_file=False)
 """
 
 
@@ -94,8 +131,10 @@ def body(rows: int = 1) -> bytes:
 
 @contextlib.contextmanager
 def running(command: list[str]) -> Iterator[tuple[subprocess.Popen, int]]:
-    """Start a server, give it with its port, and end it."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    """Start a server, give it with its port, and end it and its processes."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as server:
         assert server.stdout is not None
         match = re.search(r"://[\w.]+:(\d+)", server.stdout.readline())
         assert match is not None
@@ -104,7 +143,10 @@ def running(command: list[str]) -> Iterator[tuple[subprocess.Popen, int]]:
             yield server, int(match[1])
         finally:
             server.terminate()
-            server.wait(30)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(30)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
 
 
 def _wait_for(port: int) -> None:
@@ -124,18 +166,36 @@ def mx_serve(folder: pathlib.Path, *options: str) -> list[str]:
 
 def plain(folder: pathlib.Path) -> list[str]:
     """Return the command of the plain server."""
+    return [sys.executable, "-c", PLAIN, str(folder / "net.pt"), str(_free_port())]
+
+
+def litserve(folder: pathlib.Path, python: str) -> list[str]:
+    """Return the command of LitServe, which imports its program in several processes."""
+    program = folder / "lit.py"
+    program.write_text(LITSERVE)
+    return [python, str(program), str(folder / "net.pt"), str(_free_port())]
+
+
+def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    return [sys.executable, "-c", PLAIN, str(folder / "net.pt"), str(port)]
+        return free.getsockname()[1]
 
 
-def predict_request() -> bytes:
+def predict_request(kind: str = NPY) -> bytes:
     """Return a request with its headers."""
     content = body()
+    if kind == JSON:
+        numbers = np.load(io.BytesIO(content)).round(4).astype(float).tolist()
+        content = json.dumps({"inputs": numbers}).encode()
     return (
-        f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NPY}\r\nAccept: {NPY}\r\n"
+        f"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nAccept: {kind}\r\n"
         f"Content-Length: {len(content)}\r\n\r\n"
     ).encode() + content
+
+
+def print_row(*cells: str) -> None:
+    """Print a row of a table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 # -- clients ---------------------------------------------------------------------------------------
@@ -158,8 +218,9 @@ async def _ask_often(port: int, end: float, request: bytes, latencies: list[floa
     writer.close()
 
 
-def _client(port: int, count: int, seconds: float, results: multiprocessing.Queue) -> None:
-    request = predict_request()
+def _client(
+    port: int, request: bytes, count: int, seconds: float, results: multiprocessing.Queue
+) -> None:
     latencies: list[float] = []
 
     async def ask_all() -> None:
@@ -170,11 +231,11 @@ def _client(port: int, count: int, seconds: float, results: multiprocessing.Queu
     results.put(latencies)
 
 
-def measure(port: int, clients: int, seconds: float) -> list[float]:
+def measure(port: int, request: bytes, clients: int, seconds: float) -> list[float]:
     """Return the latencies of all requests of so many clients, which are another process."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    process = context.Process(target=_client, args=(port, clients, seconds, results))
+    process = context.Process(target=_client, args=(port, request, clients, seconds, results))
     process.start()
     latencies = results.get(timeout=seconds + 60)
     process.join(30)
@@ -186,36 +247,83 @@ def process_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid(3) computes it
 
 
-def measure_server(
-    name: str, server: subprocess.Popen, port: int, count: int, length: float
-) -> None:
-    """Measure one server and print a line."""
-    before = process_seconds(server.pid)
-    latencies = measure(port, count, length)
-    used = process_seconds(server.pid) - before
-    report(name, count, latencies, length, used / len(latencies))
+def tree_seconds(pid: int) -> float:
+    """Return the processor time of a process and of those that it started (Linux)."""
+    total = process_seconds(pid)
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        total += sum(tree_seconds(int(child)) for child in (task / "children").read_text().split())
+    return total
 
 
-def report(name: str, clients: int, latencies: list[float], seconds: float, cpu: float) -> None:
-    """Print one line."""
-    cuts = statistics.quantiles(latencies, n=100)
-    print(
-        f"{name:<18} {clients:4} clients {len(latencies) / seconds:7.0f} requests/s   "
-        f"p5 {cuts[4] * 1e3:6.2f}   p50 {cuts[49] * 1e3:6.2f}   p99 {cuts[98] * 1e3:6.2f} ms   "
-        f"processor {cpu * 1e3:6.3f} ms",
-        flush=True,
-    )
+class Figures:
+    """What was measured of one server with so many clients."""
+
+    def __init__(self) -> None:
+        self.latencies: list[float] = []
+        self.seconds = self.processor = 0.0
+
+    def add(self, server: subprocess.Popen, port: int, *args: Any) -> None:
+        """Measure once more; `args` are those of `measure` beside the port."""
+        before = tree_seconds(server.pid)
+        self.latencies += measure(port, *args)
+        self.processor += tree_seconds(server.pid) - before
+        self.seconds += args[-1]
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return len(self.latencies) / self.seconds
+
+    @property
+    def processor_per_request(self) -> float:
+        """Seconds."""
+        return self.processor / len(self.latencies)
+
+    def cells(self, base: Figures) -> list[str]:
+        """Return the cells of a table; ratios are to `base`."""
+        cuts = statistics.quantiles(self.latencies, n=100)
+        times = (cuts[49], cuts[98], self.processor_per_request)
+        return [
+            f"{self.rate:.0f}",
+            f"{self.rate / base.rate:.2f}",
+            *(f"{seconds * 1e3:.2f}" for seconds in times),
+            f"{self.processor_per_request / base.processor_per_request:.2f}",
+        ]
 
 
-def compare(folder: pathlib.Path, counts: list[int], seconds: float) -> None:
-    """Measure both servers by turns, so that both see the same machine."""
-    with running(plain(folder)) as other, running(mx_serve(folder)) as ours:
-        for _, port in (other, ours):
-            measure(port, 4, 0.5)
+COLUMNS = ("clients", "server", "requests/s", "ratio", "p50 ms", "p99 ms", "processor ms", "ratio")
+
+
+def compare(kind: str, commands: dict[str, list[str]], counts: list[int], seconds: float) -> None:
+    """Measure servers by turns, so that all see the same machine, and print a table."""
+    request = predict_request(kind)
+    print(f"\nBodies of {kind}:\n")
+    print_row(*COLUMNS)
+    print_row("---:", "---", *["---:"] * (len(COLUMNS) - 2))
+    with contextlib.ExitStack() as stack:
+        servers = {name: stack.enter_context(running(c)) for name, c in commands.items()}
+        for _, port in servers.values():
+            _wait_for_answer(port, request)
+            measure(port, request, 4, 0.5)
         for count in counts:
-            for _ in range(2):
-                measure_server("torch + Starlette", *other, count, seconds)
-                measure_server("mx serve", *ours, count, seconds)
+            figures = {name: Figures() for name in servers}
+            for _ in range(TURNS):
+                for name, (server, port) in servers.items():
+                    figures[name].add(server, port, request, count, seconds)
+            for name, measured in figures.items():
+                print_row(str(count), name, *measured.cells(figures[PLAIN_NAME]))
+
+
+def _wait_for_answer(port: int, request: bytes, seconds: float = 60) -> None:
+    """Wait until a server has loaded its model."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with socket.create_connection(("127.0.0.1", port), timeout=seconds) as sock:
+            sock.sendall(request)
+            if b" 200 " in sock.recv(20):
+                return
+        time.sleep(0.2)
+    raise TimeoutError(f"no answer on port {port}")
 
 
 # -- a lone client --------------------------------------------------------------------------------
@@ -251,7 +359,7 @@ def compare_lone(folder: pathlib.Path, rounds: int = 200, turn: int = 20) -> Non
             for _ in range(200):
                 client.ask()
         turns = [[_measure_turn(*side, turn) for side in sides] for _ in range(rounds)]
-    for name, side in (("torch + Starlette", 0), ("mx serve", 1)):
+    for name, side in ((PLAIN_NAME, 0), ("mx serve", 1)):
         clock, processor = (statistics.median(pair[side][i] for pair in turns) for i in (0, 1))
         print(f"{name:<18} lone client   p50 {clock * 1e3:6.3f} ms   "
               f"processor {processor * 1e3:6.3f} ms")  # fmt: skip
@@ -269,18 +377,24 @@ def _measure_turn(pid: int, client: LoneClient, count: int) -> tuple[float, floa
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--seconds", type=float, default=1.5, help="of a turn")
     parser.add_argument("--clients", default="1,8,32,128")
+    parser.add_argument("--litserve", metavar="PYTHON", help="in which LitServe and torch are")
     parser.add_argument("--lone", action="store_true", help="one client that asks both by turns")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    counts = [int(n) for n in args.clients.split(",")]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         save_models(folder)
         if args.lone:
             compare_lone(folder)
-        else:
-            compare(folder, [int(n) for n in args.clients.split(",")], args.seconds)
+            return
+        both = {PLAIN_NAME: plain(folder), "mx serve": mx_serve(folder)}
+        two = {"mx serve --workers 2": mx_serve(folder, "--workers", "2")}
+        lit = {"LitServe": litserve(folder, args.litserve)} if args.litserve else {}
+        compare(NPY, both | two, counts, args.seconds)
+        compare(JSON, both | lit, counts, args.seconds)
 
 
 if __name__ == "__main__":

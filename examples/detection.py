@@ -60,7 +60,9 @@ class Detector(gluon.HybridBlock):
         return anchors, scores.transpose((0, 2, 1)), offsets
 
 
-def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> float:
+def evaluate(
+    net: Detector, random: np.random.Generator, count: int = 100, picture: str | None = None
+) -> float:
     """Return the fraction of new images whose best box has the right class and IoU ≥ 0.5."""
     images, labels = make_batch(random, count)
     anchors, scores, offsets = net(images)
@@ -71,8 +73,27 @@ def evaluate(net: Detector, random: np.random.Generator, count: int = 100) -> fl
         corners = " ".join(f"{SIZE * value:.0f}" for value in box)
         name = CLASSES[int(kind)] if kind >= 0 else "nothing"
         print(f"  {name} at {corners}, score {score:.2f}, IoU {iou:.2f}")
+    if picture:
+        save_picture(images.asnumpy(), result[:, 0].asnumpy(), picture)
     right = (result[:, 0, 0] == labels[:, 0, 0]).asnumpy() * (overlap >= 0.5)
     return float(right.mean())
+
+
+def save_picture(images: np.ndarray, boxes: np.ndarray, path: str, count: int = 6) -> None:
+    """Draw some images with the best box of each to a file."""
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    figure = Figure(figsize=(1.7 * count, 2.1), layout="constrained")
+    for axes, image, box in zip(figure.subplots(1, count), images, boxes, strict=False):
+        kind, score, left, top, right, bottom = box * [1, 1, SIZE, SIZE, SIZE, SIZE]
+        axes.imshow(image[0], cmap="gray", extent=(0, SIZE, SIZE, 0))
+        axes.add_patch(
+            Rectangle((left, top), right - left, bottom - top, fill=False, color="tab:orange")
+        )
+        name = CLASSES[int(kind)] if kind >= 0 else "nothing"
+        axes.set(title=f"{name} {score:.2f}", xticks=[], yticks=[])
+    figure.savefig(path, dpi=80)
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
@@ -80,6 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=300)
     parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -104,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
         trainer.step(options.batch_size)
         if iteration % 50 == 0:
             print(f"iteration {iteration}: loss {loss.mean().asscalar():.3f}")
-    accuracy = evaluate(net, random)
+    accuracy = evaluate(net, random, picture=options.picture)
     print(f"{accuracy:.0%} of the shapes found")
     return accuracy
 

@@ -43,12 +43,26 @@ def plot(points: np.ndarray, size: int = 21) -> str:
     return "\n".join("".join(shades[np.minimum(row, 4).astype(int)]) for row in counts.T[::-1])
 
 
+def save_picture(points: np.ndarray, path: str) -> None:
+    """Draw generated points and the modes of the data to a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(*points.T, s=4, label="generated")
+    axes.scatter(*MODES.T, s=60, marker="x", color="tab:red", label="modes of the data")
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+    axes.legend()
+    figure.savefig(path, dpi=80)
+
+
 def main(arguments: Sequence[str] | None = None) -> tuple[float, int]:
     """Train both networks; return the fraction of good points and the number of modes found."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=3000)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--latent", type=int, default=16, help="size of the generator's input")
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -81,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, int]:
     close = distances.min(axis=1) < 0.5
     result = len(set(distances.argmin(axis=1)[close]))
     print(plot(points))
+    if options.picture:
+        save_picture(points, options.picture)
     print(f"{close.mean():.0%} of the points lie at one of {result} modes (of 8)")
     return float(close.mean()), result
 

@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=0.05)
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -72,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     settings = {"learning_rate": options.learning_rate, "momentum": 0.9}
     trainer = gluon.Trainer(net.collect_params(), "sgd", settings)
     loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
+    history: dict[str, list[float]] = {"train_loss": [], "val_accuracy": []}
     for epoch in range(1, options.epochs + 1):
         mean_loss = mx.metric.Loss()
         for images, labels in train:
@@ -81,8 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> float:
             trainer.step(len(images))
             mean_loss.update(None, loss)
         accuracy = evaluate(net, test)
+        history["train_loss"].append(mean_loss.get()[1])
+        history["val_accuracy"].append(accuracy)
         print(f"epoch {epoch}: loss {mean_loss.get()[1]:.4f}, accuracy {accuracy:.4f}")
 
+    if options.picture:
+        mx.viz.plot_history(history, options.picture)
     with tempfile.TemporaryDirectory() as folder:
         path = str(pathlib.Path(folder) / "lenet.params")
         net.save_parameters(path)

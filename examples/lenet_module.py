@@ -53,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=0.05)
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     module.logger = logging.getLogger(__name__)
     with tempfile.TemporaryDirectory() as folder:
         prefix = str(pathlib.Path(folder) / "lenet")
-        module.fit(
+        history = module.fit(
             train,
             eval_data=test,
             initializer=mx.init.Xavier(),
@@ -71,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
             epoch_end_callback=mx.callback.do_checkpoint(prefix),
             num_epoch=options.epochs,
         )
+        if options.picture:
+            mx.viz.plot_history(history, options.picture)
         loaded = mx.mod.Module.load(prefix, options.epochs)
     loaded.bind(test.provide_data, test.provide_label, for_training=False)
     accuracy = dict(loaded.score(test, "acc"))["accuracy"]

@@ -79,11 +79,27 @@ def show(found: np.ndarray, wanted: np.ndarray) -> str:
     return "\n".join(f"{''.join(a)}   {''.join(b)}" for a, b in list(rows)[::2])
 
 
+def save_picture(
+    images: np.ndarray, masks: np.ndarray, results: np.ndarray, path: str, count: int = 5
+) -> None:
+    """Draw some images, what is there and what the network finds, to a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(1.7 * count, 5.2), layout="constrained")
+    kinds = {"image": images[:, 0], "truth": masks, "found": results}
+    for row, (kind, arrays) in zip(figure.subplots(3, count), kinds.items(), strict=True):
+        for axes, array in zip(row, arrays, strict=False):
+            axes.imshow(array, cmap="gray" if kind == "image" else "viridis")
+            axes.set(title=kind, xticks=[], yticks=[])
+    figure.savefig(path, dpi=80)
+
+
 def main(arguments: Sequence[str] | None = None) -> float:
     """Train, show one image, and return the mean overlap on new images."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--iterations", type=int, default=150)
     parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -107,6 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
     overlap = mean_overlap(result, masks.asnumpy())
     print("what is there                      what the network finds")
     print(show(result[0], masks[0].asnumpy()))
+    if options.picture:
+        save_picture(images.asnumpy(), masks.asnumpy(), result, options.picture)
     print(f"mean overlap of {', '.join(CLASSES)}: {overlap:.3f}")
     return overlap
 

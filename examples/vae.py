@@ -49,12 +49,24 @@ def draw(images: np.ndarray) -> str:
     )
 
 
+def save_picture(images: np.ndarray, path: str) -> None:
+    """Write the images side by side to a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 1.7), layout="constrained")
+    for axes, image in zip(figure.subplots(1, len(images)), images, strict=True):
+        axes.imshow(image.reshape(8, 8), cmap="gray_r")
+        axes.axis("off")
+    figure.savefig(path, dpi=80)
+
+
 def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
     """Train, show new digits, and return the loss per image of the first and last epochs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--latent", type=int, default=8, help="size of the latent code")
+    parser.add_argument("--picture", help="a file to draw the result to, such as result.png")
     options = parser.parse_args(arguments)
 
     mx.random.seed(0)
@@ -77,7 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, float]:
         print(f"epoch {epoch}: loss {losses[-1]:.2f} per image")
     codes = nd.random.normal(shape=(6, options.latent))
     print("drawn from random codes:")
-    print(draw(nd.sigmoid(net.decoder(codes)).asnumpy()))
+    drawings = nd.sigmoid(net.decoder(codes)).asnumpy()
+    print(draw(drawings))
+    if options.picture:
+        save_picture(drawings, options.picture)
     return losses[0], losses[-1]
 
 

@@ -11,7 +11,7 @@ from . import role
 
 role.hand_over()  # does not return in the servers of a distributed job
 
-from . import memory
+from . import interrupts, memory
 from .on_demand import import_on_demand
 
 if TYPE_CHECKING:
@@ -38,7 +38,11 @@ _ON_DEMAND = {
 }
 __getattr__, __dir__ = import_on_demand(__name__, _ON_DEMAND)
 
-with memory.pause_collection():  # 10 to 20 % of the import's time
+with (
+    interrupts.explain_interrupt(lambda: "Interrupted during import mxnet."),
+    interrupts.postpone_interrupt(),
+    memory.pause_collection(),  # 10 to 20 % of the import's time
+):
     from . import compatibility, tracebacks
     from . import companions
     from . import accelerator, base, context, dtypes, error, registry

@@ -212,8 +212,8 @@ VARIABLES = {
             "MXNET_CHECK_LABELS",
             bool,
             True,
-            "Whether `SoftmaxCrossEntropyLoss` and `Embedding` look at the integers of their first "
-            "two batches, and warn of those that are out of range.",
+            "Whether `SoftmaxCrossEntropyLoss`, `Embedding` and Modules with `SoftmaxOutput` look "
+            "at the integers of their first two batches, and warn of those that are out of range.",
         ),
         Variable(
             "MXNET_PROGRESS",

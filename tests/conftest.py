@@ -2,6 +2,7 @@
 
 import gc
 import random
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,6 +17,16 @@ def unseeded_streams() -> Iterator[None]:
     yield
     np.random.set_bit_generator(np.random.MT19937())
     random.setstate(UNSEEDED)
+
+
+@pytest.fixture(autouse=True)
+def same_threads() -> Iterator[None]:
+    """Refuse tests that change torch's threads: two per process make all later tests slow."""
+    before = "torch" in sys.modules and sys.modules["torch"].get_num_threads()
+    yield
+    if before and (after := sys.modules["torch"].get_num_threads()) != before:
+        sys.modules["torch"].set_num_threads(before)
+        pytest.fail(f"the test leaves {after} threads to torch instead of {before}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -209,6 +209,18 @@ def test_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.tables"
 
 
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "CHANGELOG.md"])
+def test_numbers_of_operators_are_counted(page: str) -> None:
+    known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
+    names = set(registry.names())
+    counts = [len(list(registry.operators())), len(names)]
+    if page != "CHANGELOG.md":
+        counts += [len(names & known), len(known)]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (line,) = re.findall(r".*\d+ (?:operators under|个算子，).*", text)
+    assert [str(count) for count in counts if not re.search(rf"\b{count}\b", line)] == []
+
+
 def test_differences_speak_of_registered_operators() -> None:
     assert differing()
     unknown = [name for name in differing() if registry.find(name) is None]

@@ -313,7 +313,9 @@ def _differing() -> set[str]:
 def _function_page(title: str, name: str, value: Any, folder: str) -> str:
     # Old versions of operators are found after the operators themselves.
     head = ["---", "search: {boost: 0.1}", "---", ""] if name.endswith("_v1") else []
-    out = [*head, f"# {name}", "", "```python", *_signature(value, f"{title}.{name}"), "```", ""]
+    parent = "../" * (folder.count("/") + 1) + _parent_page(title)
+    out = [*head, f"# {name}", "", f"[{title}]({parent}) › {name}", ""]
+    out += ["```python", *_signature(value, f"{title}.{name}"), "```", ""]
     out += _docstring(value)
     op = getattr(value, "op", None)
     if isinstance(op, Op):
@@ -329,6 +331,11 @@ def _function_page(title: str, name: str, value: Any, folder: str) -> str:
             up = "../" * (folder.count("/") + 2)
             out += [f"[Differences from MXNet]({up}differences.md) name this operator.", ""]
     return "\n".join(out) + "\n"
+
+
+def _parent_page(title: str) -> str:
+    path = next(page.path for page in PAGES if page.title == title)
+    return path.removeprefix("reference/")
 
 
 def _first_sentence(value: object) -> str:

@@ -66,7 +66,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, target in REPOSITORY_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         if source in EXAMPLES:
-            text = _render_example(source, text)
+            text, picture = _render_example(source, text)
+            if picture is not None:
+                path = target.removesuffix(".md") + ".png"
+                files.append(File.generated(config, path, content=picture.read_bytes()))
         files.append(File.generated(config, target, content=_redirect(text, source, target)))
     for page in reference.PAGES:
         files.append(File.generated(config, page.path, content=reference.render(page)))
@@ -132,19 +135,33 @@ def _offer_notebook(text: str, page: str) -> str:
     return f"{title}\n\n[{label}]({link}){{ download }}\n{rest}"
 
 
-def _render_example(source: str, text: str) -> str:
-    """Return the page of an example: what it shows, how it is started, its code."""
+def _render_example(source: str, text: str) -> tuple[str, pathlib.Path | None]:
+    """Return the page of an example, and its picture.
+
+    The page has what the example shows, how it is started, its result and its code.
+    """
+    from tools import example_output
+
     tree = ast.parse(text)
     doc = ast.get_docstring(tree) or ""
-    command = "" if f"python {source}" in doc else f"```\npython {source}\n```\n\n"
+    name = source.removeprefix("examples/").removesuffix(".py")
+    command = example_output.make_command(name)
+    shown = "" if f"python {source}" in doc else f"```\n{command}\n```\n\n"
     if doc:  # it is the text of the page
         text = "".join(text.splitlines(keepends=True)[tree.body[0].end_lineno :]).lstrip("\n")
-    return f"# {source}\n\n{doc}\n\n{command}```python\n{text}```\n"
+    printed, picture = example_output.find_output(name)
+    image = f"![What it draws]({posixpath.basename(name)}.png)\n\n" if picture else ""
+    output = f"## Output\n\n{image}```\n$ {command}\n{printed}```\n\n" if printed else ""
+    up = posixpath.relpath("examples/README.md", posixpath.dirname(source))
+    head = f"# {source}\n\n[Examples]({up}) › {name}\n\n{doc}\n\n"
+    return f"{head}{shown}{output}## Code\n\n```python\n{text}```\n", picture
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Turn links to files outside ``docs/`` into links that the site has."""
     target = page.file.src_uri
+    if target == "index.md":
+        page.meta["hide"] = ["navigation", "toc"]  # the doors lead on
     if page.file.generated_by is not None:
         return markdown
     markdown = _offer_notebook(_show_plots(markdown, target), target)

@@ -11,9 +11,9 @@ from .. import ndarray  # noqa: F401 (MXNet shows it here)
 from ..ndarray import NDArray, _internal
 from ..ops.documentation import inherits_parameters
 from ..ops.fused.likelihood import is_by_row
+from ..range_check import RangeCheck
 from ..util import is_np_array  # noqa: F401 (likewise)
 from .block import HybridBlock
-from .range_check import RangeCheck
 
 __all__ = [
     "CTCLoss",

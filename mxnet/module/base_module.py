@@ -16,13 +16,13 @@ from ..base import _as_list
 from ..context import cpu  # noqa: F401 (MXNet shows it here)
 from ..error import InvalidType
 from ..initializer import Initializer, Uniform
+from ..interrupts import explain_interrupt
 from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of them here)
 from ..metric import EvalMetric
 from ..model import BatchEndParam, named_params, read_params
 from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from ..tracking import History, Tracker
-from ..tracking.interrupts import explain_interrupt
 from .inputs import check_input_names as _check_input_names  # noqa: F401
 from .resume import Resuming
 

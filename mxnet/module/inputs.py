@@ -253,3 +253,13 @@ def _copy(name: str, source: NDArray, target: NDArray) -> None:
     if source is not target:
         _check_shape(name, source, target)
         copy_into(target, source, name)
+
+
+def name_arrays(batch: Any, data: Any, labels: Any) -> dict[str, Any]:
+    """Return the arrays of a batch by the names of their descriptions."""
+    parts = ((data, batch.data), (labels, getattr(batch, "label", None)))
+    return {
+        desc.name: array
+        for descs, arrays in parts
+        for desc, array in zip(descs or (), arrays or (), strict=False)
+    }

@@ -33,6 +33,7 @@ from ..symbol import Symbol
 from . import inputs
 from .base_module import SGD_DEFAULTS, BaseModule
 from .executor_group import DataParallelExecutorGroup
+from .input_check import InputCheck
 
 
 class Module(BaseModule):
@@ -120,6 +121,7 @@ class Module(BaseModule):
         self._update_on_kvstore: bool | None = None
         self._updater: Any = None
         self._preload_opt_states: str | None = None
+        self._input_check = InputCheck(symbol, [*self._data_names, *self._label_names])
 
     @property
     def _total_exec_bytes(self) -> int:
@@ -376,6 +378,9 @@ class Module(BaseModule):
         if changed is not None:
             self._exec_group.reshape(*changed)
             self._take_shapes()
+        if self._input_check.is_active and (self.for_training if is_train is None else is_train):
+            named = inputs.name_arrays(data_batch, self._data_shapes, self._label_shapes)
+            self._input_check(named, [shape for _, shape in self.output_shapes])
         self._exec_group.forward(data_batch, is_train)
 
     def backward(self, out_grads: Any = None) -> None:

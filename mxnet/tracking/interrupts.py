@@ -1,12 +1,8 @@
-"""Ctrl-C during training: one line that says what is saved and how to continue, no traceback."""
+"""What Ctrl-C during training says: what is saved, and how to continue."""
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
 
 
 class Position:
@@ -34,29 +30,3 @@ def describe_interrupt(saved: Position | None, path: str | os.PathLike[str] | No
     if saved is None:
         return f"Interrupted before the first save to {os.fspath(path)}."
     return f"Interrupted. The same program continues from {saved} ({os.fspath(path)})."
-
-
-@contextmanager
-def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
-    """Let an interrupt of the block that ends the program print a line instead of a traceback.
-
-    The interrupt itself passes on, so that programs can catch it; uncaught, it ends the process
-    with the exit code 130 as ever.
-    """
-    try:
-        yield
-    except KeyboardInterrupt as interrupt:
-        _print_without_traceback(interrupt, describe())
-        raise
-
-
-def _print_without_traceback(interrupt: BaseException, text: str) -> None:
-    previous = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if error is interrupt:
-            sys.stderr.write(f"\n{text}\n")
-        else:
-            previous(kind, error, trace)
-
-    sys.excepthook = hook

@@ -33,6 +33,8 @@ class Logger:
     0 0.25
     """
 
+    shows_metrics = False  # whether the user sees them: then bars of epochs that are over vanish
+
     def begin(self, history: History) -> None:
         """Start; a resumed training gives the epochs that are done."""
 

@@ -181,6 +181,16 @@ def describe_memory() -> str:
         return ""  # not Linux
 
 
+def pair_splits(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return metrics with training and validation of each side by side.
+
+    >>> list(pair_splits({"train_accuracy": 0.9, "train_loss": 0.2, "val_accuracy": 0.8}))
+    ['train_accuracy', 'val_accuracy', 'train_loss']
+    """
+    kinds = list(dict.fromkeys(name.partition("_")[2] for name in metrics))
+    return dict(sorted(metrics.items(), key=lambda item: kinds.index(item[0].partition("_")[2])))
+
+
 class Tracker:
     """Shows a bar for each epoch, keeps the history and feeds the loggers.
 
@@ -270,7 +280,7 @@ class Tracker:
             initial=done,
             show=True,
             unit=" batches",
-            leave=self._is_silent,
+            leave=self._is_silent and not any(each.shows_metrics for each in self._loggers),
             file=self._stream,
             **({"bar_format": BAR_FORMAT} if self._style == "bar" else {}),
         )
@@ -293,7 +303,8 @@ class Tracker:
         self._total = self._count  # what an epoch really has
         self.history.add(epoch, time.monotonic() - self._started, metrics)
         if self._bar is not None and self._is_silent and self._style == "bar":
-            self._show([f"{name}={value:.4f}" for name, value in self.history.last.items()])
+            last = pair_splits(self.history.last)
+            self._show([f"{name}={value:.4f}" for name, value in last.items()])
         self._close_bar()
         row = self.history.rows()[-1]
         for each in self._loggers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,9 @@ from .curves import plot_history
 
 __all__ = ["live"]
 
-GRAY = "#808080"  # readable on white and on black
+# Readable on white and on black.
+GRAY = "#808080"
+LINES = ("#2f8fd6", "#e8781e", "#2fa84f", "#c05fd0")
 
 
 def live(
@@ -46,6 +49,7 @@ class _LivePlot(Logger):
     """Draws the history of a training after each of its epochs."""
 
     def __init__(self, path: Any, metrics: Sequence[str] | None, display: Any) -> None:
+        self.shows_metrics = display is not None
         self._path, self._metrics, self._display = path, metrics, display
         self._handle: Any = None
         self._history = History()
@@ -75,6 +79,9 @@ def _suit_every_background(figure: Any) -> None:
     figure.patch.set_alpha(0)
     for axes in figure.axes:
         axes.patch.set_alpha(0)
+        for line, color in zip(axes.lines, itertools.cycle(LINES), strict=False):
+            line.set_color(color)
+        axes.legend(frameon=False)
         axes.title.set_color(GRAY)
         axes.xaxis.label.set_color(GRAY)
         axes.tick_params(colors=GRAY)

@@ -149,17 +149,25 @@ def _print(facts: dict[str, Any]) -> None:
     for file in facts["files"]:
         for problem in file["problems"]:
             print(f"{file['file']}: {problem}")
+    verb = "uses" if facts["programs"] == 1 else "use"
     print(
-        f"{facts['programs']} programs use {facts['names']} names of MXNet "
-        f"({facts['operators']} operators) in {facts['uses']} places: {facts['absent']} are absent."
+        f"{_count(facts['programs'], 'program')} {verb} {_count(facts['names'], 'name')} of MXNet "
+        f"({_count(facts['operators'], 'operator')}) in {_count(facts['uses'], 'place')}: "
+        f"{facts['absent'] or 'none'} absent."
     )
     if facts["files"]:
         good = sum(not file["problems"] for file in facts["files"])
         print(f"{good} of {len(facts['files'])} model and data files are fine.")
     if facts["removed"] or facts["python_2"]:
-        print(
-            f"{facts['removed']} removed names and {facts['python_2']} lines of Python 2: "
-            "mx run handles them, mx fix changes them."
+        removed, lines = (
+            _count(facts["removed"], "removed name"),
+            _count(facts["python_2"], "line"),
         )
+        print(f"{removed} and {lines} of Python 2: mx run handles them, mx fix changes them.")
     if facts["division"]:
-        print(f"{facts['division']} divisions need //: mx fix changes them.")
+        verb = "needs" if facts["division"] == 1 else "need"
+        print(f"{_count(facts['division'], 'division')} {verb} //: mx fix changes them.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -77,6 +77,9 @@ def _as_main_program(script: Path, arguments: list[str]) -> Iterator[None]:
 def _show_failure(error: BaseException, program: Program) -> None:
     """Print the traceback from the program's first frame on, and a hint if there is one."""
     _flush()
+    if isinstance(error, KeyboardInterrupt):
+        sys.stderr.write(f"\n{_describe_interrupt(error)}\n")
+        return
     trace = error.__traceback__
     while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
@@ -84,6 +87,13 @@ def _show_failure(error: BaseException, program: Program) -> None:
     sys.stderr.write("".join(shown.format()))
     if advice := hint(error):
         sys.stderr.write(f"mx run: hint: {advice}\n")
+
+
+def _describe_interrupt(error: KeyboardInterrupt) -> str:
+    """Return what the package said of it, or the line at which the program was."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if owns(frame.filename)]
+    place = f" at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
+    return getattr(error, "explanation", f"Interrupted{place}.")
 
 
 def _flush() -> None:

@@ -1,9 +1,10 @@
 """`mx serve`: models behind HTTP.
 
-`server` accepts connections and `protocol` bounds them; `app` finds the handler of a request, if
-`guard` allows it. `service` lists the paths: those of `predictions`, for which `decoding` turns
-bodies into arrays and `encoding` arrays into answers, and those of `descriptions`. `repository`
-holds the models, and `batching` runs them. `processes` starts several servers on one address.
+`server` runs; `door` accepts connections and `protocol` bounds them; `app` finds the handler of a
+request, if `guard` allows it. `service` lists the paths: those of `predictions`, for which
+`decoding` turns bodies into arrays and `encoding` arrays into answers, and those of
+`descriptions`. `repository` holds the models, and `batching` runs them. `processes` starts several
+servers on one address.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from .array_files import (
     read_safetensors,
 )
 from .forms import BadForm, read_form
-from .json_arrays import BadJSON, parse, read_array
+from .json_arrays import BadJSON, Parsed, parse, read_array
 from .limits import BodyLimits, Limits, Refused, pixel_limit
 
 Arrays = dict[str, np.ndarray]
@@ -165,27 +165,27 @@ class Decoder:
     def _read_json(self, body: Content) -> Arrays:
         limit = self.body_limits.max_numbers(len(body))
         try:
-            fields = parse(body, Body, limit, self.body_limits.lists_per_number)
+            parsed = parse(body, Body, limit, self.body_limits.lists_per_number)
         except BadJSON as error:
             raise BadBody(
                 f"the body is neither JSON ({error}) nor an .npy, .npz or image"
             ) from None
-        if bytes(fields.instances):
-            return self._read_instances(bytes(fields.instances).strip())
-        raw = bytes(fields.inputs).strip()
+        if bytes(parsed.parts.instances):
+            return self._read_instances(parsed, bytes(parsed.parts.instances).strip())
+        raw = bytes(parsed.parts.inputs).strip()
         if raw.startswith(b"["):
-            return {self.default: self.read_numbers(self.default, raw)}
+            return {self.default: self.read_numbers(self.default, parsed.array(raw))}
         if not raw.startswith(b"{"):
             raise BadBody('the JSON needs {"inputs": {"' + self.default + '": [[...], ...]}}')
         named = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        return {name: self.read_numbers(name, value) for name, value in named.items()}
+        return {name: self.read_numbers(name, parsed.array(raw)) for name, raw in named.items()}
 
-    def _read_instances(self, raw: bytes) -> Arrays:
+    def _read_instances(self, parsed: Parsed[Body], raw: bytes) -> Arrays:
         """Return arrays from a list of samples, each an array or arrays by name."""
         if not raw.startswith(b"["):
             raise BadBody('"instances" is not a list')
         if raw[1:].lstrip()[:1] != b"{":
-            value = self.read_numbers(self.default, raw)
+            value = self.read_numbers(self.default, parsed.array(raw))
             shape = self.shapes.get(self.default)
             return {self.default: value[None] if shape and value.shape[1:] != shape else value}
         try:
@@ -197,18 +197,18 @@ class Decoder:
             raise BadBody('the samples of "instances" have different inputs')
         try:
             return {
-                name: np.stack([self.read_numbers(name, sample[name]) for sample in samples])
+                name: np.stack([self.read_numbers(name, parsed.array(s[name])) for s in samples])
                 for name in sorted(names)
             }
         except ValueError:
             raise BadBody('the samples of "instances" have different shapes') from None
 
-    def read_numbers(self, name: str, raw: msgspec.Raw | bytes) -> np.ndarray:
+    def read_numbers(self, name: str, text: bytes) -> np.ndarray:
         """Return the array of an input from checked JSON."""
         self.check_name(name)
         try:
-            limit = self.body_limits.max_numbers(len(bytes(raw)))
-            return read_array(raw, self.dtypes[name], limit)
+            limit = self.body_limits.max_numbers(len(text))
+            return read_array(text, self.dtypes[name], limit)
         except BadJSON as error:
             raise BadBody(f"input {name!r}: {error}") from None
 

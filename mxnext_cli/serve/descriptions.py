@@ -40,7 +40,7 @@ class Descriptions:
 
     async def page(self, request: Request) -> Response:
         """Answer with the page or its parts."""
-        return self._assets[request.url.path].response()
+        return self._assets[request.scope["path"]].response()
 
     async def view(self, request: Request) -> Response:
         """Answer with a page that shows the layers of a model."""

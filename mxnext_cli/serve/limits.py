@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..models import Shape
 
 MIB = 1 << 20
-BACKLOG = 2048  # connections that the system holds until they are accepted
+BACKLOG = 4096  # connections that the system holds until they are accepted; more wait a second
 HEADROOM = 64 << 10  # bytes beside the numbers: names, headers of files, the form of JSON
 BYTES_PER_NUMBER = 8  # of the widest type
 TEXT_PER_NUMBER = 32  # "-1.2345678901234567e-308" with a comma and spaces

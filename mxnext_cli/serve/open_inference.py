@@ -72,9 +72,10 @@ def read_request(
     text, rest = _split(body, header_length)
     numbers = decoder.body_limits.max_numbers(len(text))
     try:
-        request = parse(text, InferenceRequest, numbers, decoder.body_limits.lists_per_number)
+        parsed = parse(text, InferenceRequest, numbers, decoder.body_limits.lists_per_number)
     except BadJSON as error:
         raise BadBody(f"the request is not of the open inference protocol: {error}") from None
+    request = parsed.parts
     arrays: Arrays = {}
     position = 0
     for tensor in request.inputs:
@@ -84,7 +85,7 @@ def read_request(
         size = tensor.parameters.get("binary_data_size")
         dtype = _dtype(tensor)
         if size is None:
-            arrays[tensor.name] = _from_json(tensor, dtype, numbers)
+            arrays[tensor.name] = _from_json(tensor, parsed.array(tensor.data), dtype, numbers)
             continue
         if not isinstance(size, int) or not 0 <= size <= len(rest) - position:
             raise BadBody(f"input {tensor.name!r}: there are not {size} bytes for it")
@@ -128,12 +129,12 @@ def _read_shape(tensor: InputTensor) -> list[int]:
     return shape
 
 
-def _from_json(tensor: InputTensor, dtype: np.dtype, max_numbers: int) -> np.ndarray:
-    if not bytes(tensor.data):
+def _from_json(tensor: InputTensor, text: bytes, dtype: np.dtype, max_numbers: int) -> np.ndarray:
+    if not text:
         raise BadBody(f"input {tensor.name!r} has no data")
     shape = _read_shape(tensor)
     try:
-        values = read_array(tensor.data, dtype, max_numbers)
+        values = read_array(text, dtype, max_numbers)
     except BadJSON as error:
         raise BadBody(f"input {tensor.name!r}: {error}") from None
     if values.size != math.prod(shape):

@@ -121,6 +121,8 @@ class Predictions:
         self._receiving += 1
         try:
             while True:
+                if len(body) > MAX_INLINE_BYTES:
+                    await self._connections.take_turn()
                 message = await request.receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGone

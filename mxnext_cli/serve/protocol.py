@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import socket
+from collections.abc import Callable
 from typing import Any
 
 import httptools
@@ -25,6 +27,7 @@ from .metrics import Metrics
 MAX_HEADERS = 100
 MAX_URL_BYTES = 8 << 10
 MAX_PIPELINED = 8
+TURNS = 8  # pieces of work in a row that can wait: of long bodies, and of requests behind others
 READ_AHEAD = 16 << 10  # bytes of a body that are awaited before it is answered
 LINGER = 2.0  # seconds in which a client can read why it was refused
 CHECKS = 100  # connections that are looked at in a row
@@ -39,14 +42,24 @@ class Connections:
         self.idle: collections.OrderedDict[Connection, None] = collections.OrderedDict()
         self.slow: collections.OrderedDict[Connection, None] = collections.OrderedDict()
         self.open: set[Connection] = set()
+        # Accepted, but not set up yet: those with a request, and those without.
+        self.ready: collections.deque[socket.socket] = collections.deque()
+        self.silent: collections.deque[socket.socket] = collections.deque()
         self.tasks: set[Any] = set()
         self.is_draining = False
         self._lost = 0.0
+        self._later: collections.deque[Callable[[], Any]] = collections.deque()
 
     @property
     def active(self) -> int:
         """How many requests are being received or answered."""
         return len(self.tasks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more connections than may be."""
+        count = len(self.open) + len(self.ready) + len(self.silent)
+        return count > self.limits.max_connections
 
     def now(self) -> float:
         """Return the time, without that in which nothing could be received."""
@@ -65,6 +78,24 @@ class Connections:
                 connection.abort()
                 return True
         return False
+
+    def call_later(self, work: Callable[[], Any]) -> None:
+        """Do a piece of work that can wait; between a few of them, others are served."""
+        self._later.append(work)
+        if len(self._later) == 1:
+            asyncio.get_running_loop().call_soon(self._take_turns)
+
+    async def take_turn(self) -> None:
+        """Wait until it is the turn of a piece of work that can wait."""
+        turn = asyncio.get_running_loop().create_future()
+        self.call_later(lambda: turn.done() or turn.set_result(None))
+        await turn
+
+    def _take_turns(self) -> None:
+        for _ in range(min(TURNS, len(self._later))):
+            self._later.popleft()()
+        if self._later:
+            asyncio.get_running_loop().call_soon(self._take_turns)
 
     async def watch(self, period: float = 0.5) -> None:
         """Close connections whose time is up."""
@@ -99,6 +130,11 @@ class LingeringTransport:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, if somebody can still get them."""
+        if not self.is_closing():
+            self._transport.write(data)
 
     def is_closing(self) -> bool:
         """Whether nothing more is sent."""
@@ -141,12 +177,13 @@ class Connection(HttpToolsProtocol):
         self._write_deadline: float | None = None
         self._reason = "header timeout"
         self._refusal: tuple[int, str] | None = None
-        self._is_rejected = False
+        self._is_rejected = self._is_lost = False
         self._header_bytes = 0  # that were received while headers were awaited
         self._field_bytes = 0  # of the names and values of headers
         self._is_in_headers = True
         self._has_data = False
         self._unstarted: tuple[RequestResponseCycle, Any] | None = None
+        self._is_behind = False  # the request that begins came behind another one
         self.is_receiving = False
 
     # -- the connection -------------------------------------------------------------------------
@@ -156,9 +193,8 @@ class Connection(HttpToolsProtocol):
         everything = self._all
         everything.tasks = self.tasks
         super().connection_made(LingeringTransport(transport, self))  # type: ignore[arg-type]
-        is_full = len(everything.open) >= self._limits.max_connections
         everything.open.add(self)
-        if is_full and not everything.make_room():
+        if everything.is_full and not everything.make_room():
             self._write_error(503, "too many connections; try again later")
             transport.close()
             return
@@ -175,6 +211,7 @@ class Connection(HttpToolsProtocol):
         self.scope = self.cycle = self._unstarted = None  # type: ignore[assignment]
         self.pipeline.clear()
         self.transport.release()  # type: ignore[attr-defined]
+        self._is_lost = True
 
     def abort(self) -> None:
         """Close without a word."""
@@ -308,7 +345,11 @@ class Connection(HttpToolsProtocol):
             self._unstarted = (cycle, app)
             return
         self._unstarted = None
-        super()._start_asgi_task(cycle, app)
+        start = super()._start_asgi_task
+        if self._is_behind:
+            self._all.call_later(lambda: None if self._is_lost else start(cycle, app))
+        else:
+            start(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         """Take a part of the body."""
@@ -329,10 +370,14 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
+        if self._is_lost:
+            return
         if self.is_receiving and not self.pipeline and self.cycle.response_complete:
             self.transport.close()  # the rest of a body that is not taken
             return
+        self._is_behind = bool(self.pipeline)
         super().on_response_complete()
+        self._is_behind = False
         if not self.transport.is_closing() and not self.pipeline and not self.is_receiving:
             self._all.idle[self] = None
 

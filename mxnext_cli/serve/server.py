@@ -6,7 +6,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import os
 import signal
 import socket
 import sys
@@ -18,11 +17,12 @@ import uvicorn
 
 from mxnet.formats.image_codec import limit_threads
 
+from .door import Door
 from .guard import Guard
-from .limits import BACKLOG, Limits, Refused
+from .limits import Limits, Refused
 from .logs import Log, redirect_libraries
 from .metrics import Metrics
-from .protocol import DRAIN, Connections
+from .protocol import DRAIN, Connection, Connections
 from .repository import Repository
 from .service import Service
 
@@ -47,6 +47,7 @@ class Server(uvicorn.Server):
         self._watched, self._service, self._log = connections, service, log
         self._watch_seconds = watch_seconds
         self._tasks: list[asyncio.Task[Any]] = []
+        self._doors: list[Door] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to accept connections."""
@@ -58,20 +59,14 @@ class Server(uvicorn.Server):
                 "ssl": self.config.ssl,
                 "ssl_handshake_timeout": self._watched.limits.header_timeout,
             }
-        self.servers = [
-            await loop.create_server(
-                lambda: self._watched.make(
-                    config=self.config,
-                    server_state=self.server_state,
-                    app_state={},
-                    _loop=loop,
-                ),
-                sock=sock,
-                backlog=BACKLOG,
-                **secure,
+
+        def make() -> Connection:
+            return self._watched.make(
+                config=self.config, server_state=self.server_state, app_state={}, _loop=loop
             )
-            for sock in sockets or []
-        ]
+
+        self.servers = []
+        self._doors = [Door(sock, make, self._watched, secure) for sock in sockets or []]
         self._tasks.append(loop.create_task(self._watched.watch()))
         if hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, self._start_reload)
@@ -83,6 +78,8 @@ class Server(uvicorn.Server):
         """Answer what was accepted, then end."""
         self._watched.is_draining = True
         await asyncio.sleep(DRAIN)  # connections that the system accepted for us come in
+        for door in self._doors:
+            await door.close()
         await super().shutdown(sockets)
         await self._service.close()
         for task in self._tasks:
@@ -175,7 +172,7 @@ def build_server(
     models: argparse.Namespace | None,
 ) -> Server:
     """Load the models and return a server that is ready to run."""
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // args.workers))
+    torch.set_num_threads(max(1, torch.get_num_threads() // args.workers))
     limit_threads(1)
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
     repository = Repository(args.model, limits, metrics, models, args.device, args.versions)

@@ -91,6 +91,44 @@ def test_indices_beyond_the_table_are_reported_and_clipped():
     assert (out[1] == layer.weight.data()[2]).asnumpy().all()
 
 
+def module_with_labels(labels, classes=3, **attrs):
+    """Train a module on a batch with these labels."""
+    data = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=classes)
+    module = mx.mod.Module(mx.sym.SoftmaxOutput(data, name="softmax", **attrs))
+    batch = mx.io.DataBatch([nd.ones((len(labels), 4))], [nd.array(labels)])
+    module.bind([("data", (len(labels), 4))], [("softmax_label", (len(labels),))])
+    module.init_params()
+    module.forward(batch)
+    return module, batch
+
+
+def test_labels_of_no_class_are_reported_by_module():
+    expected = "SoftmaxOutput 'softmax': the labels go from 1 to 7, but there are 3 classes"
+    with pytest.warns(UserWarning, match=expected):
+        module, batch = module_with_labels([1, 7])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        module.forward(batch)  # it was said
+        module_with_labels([0, 2])
+        module_with_labels([0, -1])  # padding
+        module_with_labels([0, 255], use_ignore=True, ignore_label=255)
+        module, batch = module_with_labels([0, 2])
+        batch.label = [nd.array([9, 9])]
+        module.forward(batch, is_train=False)
+
+
+def test_indices_beyond_a_table_are_reported_by_module():
+    words = mx.sym.Embedding(mx.sym.var("data"), input_dim=5, output_dim=2, name="words")
+    net = mx.sym.SoftmaxOutput(mx.sym.flatten(words), name="softmax")
+    module = mx.mod.Module(net)
+    module.bind([("data", (2, 3))], [("softmax_label", (2,))])
+    module.init_params()
+    good, bad = (mx.io.DataBatch([nd.full((2, 3), n)], [nd.zeros(2)]) for n in (4, 5))
+    module.forward(good)
+    with pytest.warns(UserWarning, match="Embedding 'words': the indices go from 5 to 5, but .* 5"):
+        module.forward(bad)
+
+
 def test_only_the_first_batches_are_looked_at(monkeypatch):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     for _ in range(2):

@@ -14,8 +14,8 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 # From the bottom up; a package may import packages of lower lines, and its own.
 LAYERS = [
     {
-        "accelerator", "base", "context", "dtypes", "env", "error", "memory", "registry", "name",
-        "attribute", "caches", "libinfo", "companions", "compatibility", "role",
+        "accelerator", "base", "context", "dtypes", "env", "error", "interrupts", "memory",
+        "registry", "name", "attribute", "caches", "libinfo", "companions", "compatibility", "role",
         "on_demand", "tracebacks",
     },
     {"ops", "formats"},
@@ -33,7 +33,7 @@ LAYERS = [
         "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
         "recordio", "image",
         "callback", "monitor", "tracking", "visualization", "model", "executor_manager",
-        "distributed", "downloads",
+        "distributed", "downloads", "range_check",
     },
     {"gluon", "module", "rnn"},
     {

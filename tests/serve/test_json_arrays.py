@@ -9,13 +9,15 @@ import pytest
 
 msgspec = pytest.importorskip("msgspec")
 
-from mxnext_cli.serve.json_arrays import BadJSON, parse, read_array  # noqa: E402
+from mxnext_cli.serve.json_arrays import PIECE, BadJSON, parse, read_array  # noqa: E402
 
 FLOAT = np.dtype("float64")
+LARGE = 2 * PIECE
 
 
 def read(text: str, dtype=FLOAT, limit: int = 10**6) -> np.ndarray:
-    return read_array(parse(text.encode(), msgspec.Raw, limit), dtype, limit)
+    parsed = parse(text.encode(), msgspec.Raw, limit)
+    return read_array(parsed.array(parsed.parts), dtype, limit)
 
 
 def test_arrays_are_those_of_numpy():
@@ -30,6 +32,69 @@ def test_arrays_are_those_of_numpy():
 def test_long_texts_are_read_in_pieces():
     values = np.random.default_rng(0).standard_normal((7, 50_000))
     np.testing.assert_array_equal(read(json.dumps(values.tolist())), values)
+
+
+def test_the_last_number_may_lie_across_the_end_of_a_piece():
+    for length in range(20):
+        text = "[" + "1," * (PIECE // 2 - 4) + "1" * length + "2]"
+        assert read(text)[-1] == float("1" * length + "2")
+
+
+def test_long_arrays_are_cut_out_of_any_text():
+    """Wherever they are: beside names with brackets and quotes, in samples, with spaces."""
+    random = np.random.default_rng(2)
+    for indent in (None, 1):
+        first, second = (random.standard_normal((40, 300)).round(3) for _ in range(2))
+        fields = {'"[1]\\': [[1], [2]], "a": first.tolist(), "[": True, "b": second.tolist()}
+        text = json.dumps({"c": [fields, {"a": [True] * 9000}], "d": "]" * 100}, indent=indent)
+        parsed = parse(text.encode(), dict[str, msgspec.Raw], 10**6)
+        assert len(parsed.arrays) == 3
+        samples = msgspec.json.decode(parsed.parts["c"], type=list[dict[str, msgspec.Raw]])
+        for name, values in (("a", first), ("b", second), ('"[1]\\', [[1], [2]])):
+            array = read_array(parsed.array(samples[0][name]), FLOAT, 10**6)
+            np.testing.assert_array_equal(array, values)
+        assert read_array(parsed.array(samples[1]["a"]), FLOAT, 10**6).tolist() == [1.0] * 9000
+
+
+def test_long_texts_are_json_if_the_json_module_says_so():
+    """One character of a long array is changed; what is read then is what `json` reads."""
+    random = np.random.default_rng(3)
+    original = json.dumps(random.integers(0, 9, (30, 2000)).tolist())
+    read_count = 0
+    for _ in range(300):
+        position = int(random.integers(len(original)))
+        character = str(random.choice(list('[],: 0-.e"tn')))
+        text = original[:position] + character + original[position + 1 :]
+        try:
+            array = np.array(json.loads(text), float)
+        except ValueError:
+            array = None
+        try:
+            result = read(text)
+        except BadJSON:
+            assert array is None, (position, character)
+        else:
+            read_count += 1
+            np.testing.assert_array_equal(result, array)
+    assert 20 < read_count < 280
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("[" + "1," * LARGE + "1],[1]", "malformed|match|trailing"),
+        ("[" + "1," * LARGE + "1]]", "match"),
+        ("[[" + "1," * LARGE + "1]", "match|truncated"),
+        ("[" * 50 + "1," * LARGE + "1" + "]" * 50, "deeply"),
+        ("[" + "1," * LARGE + "1", "match|truncated"),
+        ('{"a": ["cut 0"], "b": [' + "1," * LARGE + "1]}", "cut"),
+        ('{"a": "' + "a" * LARGE + '", "b": [1]}', "no end"),
+        ("[" + "1," * LARGE + " " * 100_000 + "1]", "1024 characters"),
+    ],
+)
+def test_long_texts_that_are_refused(text, message):
+    with pytest.raises(BadJSON, match=message):
+        read(text)
 
 
 def test_integers_keep_all_digits():

@@ -321,3 +321,18 @@ def test_whole_programs_run_unchanged_and_after_mx_fix(name, tmp_path, capsys):
     else:
         assert again.returncode == 0, again.stderr[-2000:]
         assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+def test_what_the_readme_shows_is_what_is_printed(page, tmp_path, capsys, monkeypatch):
+    pytest.importorskip("sklearn")
+    root = Path(__file__).parents[2]
+    program = (root / "tests" / "tools" / "readme_train.txt").read_text(encoding="utf-8")
+    (tmp_path / "train.py").write_text(program, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["check", "."]) == 0
+    checked = capsys.readouterr().out
+    assert main(["run", "train.py"]) == 0
+    trained = capsys.readouterr().out
+    shown = f"$ mx check .\n{checked}\n$ mx run train.py\n{trained}"
+    assert shown in (root / page).read_text(encoding="utf-8")

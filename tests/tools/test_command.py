@@ -19,9 +19,10 @@ import pytest
 import torch
 
 import mxnet as mx
-from mxnext_cli import CommandError, check, describe_error, doctor, main, models, output, rec
+from mxnext_cli import CommandError, check, doctor, main, models, output, rec
 from mxnext_cli.commands import COMMANDS
 from mxnext_cli.output import format_bytes, print_json, print_table
+from mxnext_cli.program import describe_error
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
@@ -97,13 +98,13 @@ def test_writing_to_a_closed_pipe_ends_quietly(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_ctrl_c_ends_quietly(monkeypatch, capsys):
+def test_ctrl_c_ends_with_a_line(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mxnext_cli.doctor.gather", lambda: interrupted(None))
     assert main(["doctor"]) == 130
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == "\nmx: interrupted\n"
 
 
 def test_unexpected_errors_are_short_unless_asked(monkeypatch, capsys):

@@ -279,6 +279,20 @@ def test_failures_show_the_program_and_a_hint(tmp_path, capsys):
     assert "AttributeError" in report["error"]
 
 
+def test_ctrl_c_ends_a_program_with_a_line(tmp_path, capsys):
+    path = write(tmp_path, "x = 1\nraise KeyboardInterrupt")
+    assert main(["run", str(path)]) == 130
+    assert capsys.readouterr().err == f"\nInterrupted at {path}, line 2.\n"
+    training = """
+    from mxnet.interrupts import explain_interrupt
+    with explain_interrupt(lambda: "Interrupted. Epoch 3 is saved."):
+        raise KeyboardInterrupt
+    """
+    path = write(tmp_path, textwrap.dedent(training))
+    assert main(["run", str(path)]) == 130
+    assert capsys.readouterr().err == "\nInterrupted. Epoch 3 is saved.\n"
+
+
 def test_python_2_runs_as_python_2_did(tmp_path, capsys):
     path = write(tmp_path, PYTHON_2)
     write(tmp_path, "def halves(n):\n    print 'half of', n\n    return n / 2\n", "old_helper.py")

@@ -149,3 +149,23 @@ def test_a_pipe_gets_plain_text():
     assert done.stderr.startswith(b"Trained 2 epochs in ")
     assert done.stderr.count(b"\n") == 1
     assert b"\r" not in done.stderr and b"\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("shows_metrics", [False, True])
+def test_bars_of_epochs_vanish_where_a_logger_shows_them(shows_metrics, monkeypatch):
+    class Board(mx.tracking.Logger):
+        def log(self, row):
+            pass
+
+    Board.shows_metrics = shows_metrics
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    with tracker.Tracker([1, 2], loggers=Board()) as each:
+        each.start_epoch(0)
+        assert each._bar.leave is not shows_metrics
+        each.end_epoch(0, {})
+
+
+def test_validation_is_beside_training_where_a_row_ends_early():
+    row = {"train_accuracy": 1.0, "train_loss": 2.0, "val_accuracy": 3.0, "val_loss": 4.0}
+    assert list(tracker.pair_splits(row).values()) == [1, 3, 2, 4]

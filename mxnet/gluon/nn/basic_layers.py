@@ -12,9 +12,9 @@ from typing import Any
 from ... import ndarray as nd
 from ... import symbol as sym
 from ...ops.documentation import inherits_parameters
+from ...range_check import RangeCheck
 from ...util import is_np_array
 from ..block import Block, HybridBlock
-from ..range_check import RangeCheck
 from ..utils import _indent
 from .activations import Activation
 from .norm_layers import (

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....context import Context, cpu, gpu, num_gpus
+from ....interrupts import explain_interrupt
 from ....metric import EvalMetric
 from ....metric import Loss as metric_loss
 from ....tracking import History, Tracker
-from ....tracking.interrupts import explain_interrupt
 from ...block import Block
 from ...data import DataLoader
 from ...loss import Loss as gluon_loss

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .. import env
-from ..ndarray import NDArray
+from . import env
+from .ndarray import NDArray
 
 __all__ = ["RangeCheck"]
 
@@ -26,11 +26,21 @@ class RangeCheck:
         What they count, in the plural.
     allow_negative
         Whether integers below 0 are left alone: many programs mark padding with -1.
+    effect
+        What becomes of the others.
     """
 
-    def __init__(self, layer: str, what: str, of: str, *, allow_negative: bool = False) -> None:
+    def __init__(
+        self,
+        layer: str,
+        what: str,
+        of: str,
+        *,
+        allow_negative: bool = False,
+        effect: str = "is clipped",
+    ) -> None:
         self._text = f"{layer}: the {what} go from {{low:g}} to {{high:g}}, but there are {{size}} "
-        self._text += f"{of} (0 to {{last}}); what is outside is clipped, as in MXNet."
+        self._text += f"{of} (0 to {{last}}); what is outside {effect}, as in MXNet."
         self._allow_negative = allow_negative
         self._left = MAX_CHECKS if env.get("MXNET_CHECK_LABELS") else 0
 
@@ -39,8 +49,8 @@ class RangeCheck:
         """Whether the next batch is checked."""
         return self._left > 0
 
-    def __call__(self, integers: Any, size: int) -> None:
-        """Check a batch."""
+    def __call__(self, integers: Any, size: int, ignore: float | None = None) -> None:
+        """Check a batch; integers that equal `ignore` are left alone."""
         if not isinstance(integers, NDArray) or integers.stype != "default" or not integers.size:
             return
         if integers.context.device_type == "gpu":  # it would have to be waited for
@@ -48,6 +58,10 @@ class RangeCheck:
             return
         self._left -= 1
         values = integers.asnumpy()
+        if ignore is not None:
+            values = values[values != ignore]
+        if not values.size:
+            return
         low, high = float(values.min()), float(values.max())
         if high >= size or (low < 0 and not self._allow_negative):
             self._left = 0

@@ -1,0 +1,80 @@
+"""Ctrl-C: a line instead of a traceback, and no interrupt in the middle of an import.
+
+An interrupt of ``import mxnet`` is raised when the import is over. Raised at once it would leave
+half-made modules, or end the process inside the C++ code by which torch initializes itself.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+__all__ = ["explain_interrupt", "postpone_interrupt"]
+
+
+@contextmanager
+def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
+    """Let an interrupt of the block that ends the program print a line instead of a traceback.
+
+    The interrupt itself passes on, so that programs can catch it; uncaught, it ends the process
+    with the exit code 130 as ever. Its attribute `explanation` has the line, for programs that show
+    errors themselves.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        vars(interrupt).setdefault("explanation", describe())
+        _print_without_traceback(interrupt)
+        raise
+
+
+def _print_without_traceback(interrupt: BaseException) -> None:
+    previous = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if error is interrupt:
+            sys.stderr.write(f"\n{vars(interrupt)['explanation']}\n")
+        else:
+            previous(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+@contextmanager
+def postpone_interrupt() -> Iterator[None]:
+    """Raise the first Ctrl-C inside the block at its end; the second one is raised at once.
+
+    Programs that handle Ctrl-C themselves, and other threads than the main one, are left alone.
+
+    >>> try:
+    ...     with postpone_interrupt():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         print("goes on")
+    ... except KeyboardInterrupt:
+    ...     print("interrupted")
+    goes on
+    interrupted
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    is_interrupted = False
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is remember:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if is_interrupted:
+        raise KeyboardInterrupt
