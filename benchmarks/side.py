@@ -9,6 +9,7 @@ import pathlib
 import select
 import signal
 import subprocess
+from collections.abc import Mapping
 
 HERE = pathlib.Path(__file__).parent
 
@@ -24,13 +25,15 @@ class Ended(Failed):
 class Side:
     """Runs ``measure.py`` with some python in some folder, in a session of its own.
 
-    A measurement that takes longer than the limit ends the side, with all processes that its
-    program has started.
+    `settings` are variables of its environment. A measurement that takes longer than the limit ends
+    the side, with all processes that its program has started.
     """
 
     limit = 600.0  # seconds
 
-    def __init__(self, python: str, home: pathlib.Path) -> None:
+    def __init__(
+        self, python: str, home: pathlib.Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.python, self.home = python, home
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         self._process = subprocess.Popen(
@@ -40,7 +43,7 @@ class Side:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd=home,
-            env={**kept, "PYTHONPATH": str(home)},
+            env={**kept, **(settings or {}), "PYTHONPATH": str(home)},
             start_new_session=True,
         )
 

@@ -223,5 +223,21 @@ def _index_of_fastest(runs: Sequence[Run], feed: Sequence[Tensor]) -> int:
     return best.index(min(best))
 
 
+def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
+    """Export the graph to ONNX Runtime."""
+    from ..onnx import backend  # imports a lot
+
+    return backend.prepare_onnxruntime(graph, feed, data)
+
+
+def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
+    """Export the graph to OpenVINO."""
+    from ..onnx import backend
+
+    return backend.prepare_openvino(graph, feed, data)
+
+
+register_backend("onnxruntime", prepare_onnxruntime, prepares_quickly=True)
+register_backend("openvino", prepare_openvino, prepares_quickly=True)
 register_backend("inductor", prepare_inductor, keeps_parameters=False)
 register_backend("auto", prepare_fastest)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import MXNetError
-from ..executor.backends import Run, register_backend
+from ..executor.backends import Run
 from ..graph.typed import TypedGraph
 from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
@@ -97,7 +97,3 @@ def _export(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> _
     # Files list parameters as inputs, as MXNet's do; constants let the engine fold them.
     model = build_model(Symbol(graph.heads), params, shapes, types, parameters_as_inputs=False)
     return _Exported(model.SerializeToString(), indices)
-
-
-register_backend("onnxruntime", prepare_onnxruntime, prepares_quickly=True)
-register_backend("openvino", prepare_openvino, prepares_quickly=True)

@@ -399,8 +399,8 @@ def test_input_gradients_of_a_module_keep_their_memory():
 
 @pytest.fixture(autouse=True)
 def packed_for_few_rows(monkeypatch):
-    monkeypatch.setattr(prepared_dense, "MIN_ROWS", 2)
-    monkeypatch.setattr(prepared_dense, "MIN_MULTIPLICATIONS", 1)
+    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2}.items():
+        monkeypatch.setattr(prepared_dense, name, value)
 
 
 def wide_dense(hybridize=True):

@@ -15,7 +15,7 @@ from mxnet.ops.fused import dense as prepared_dense
 def small_weights(monkeypatch):
     if not prepared_dense.CAN_PACK:
         pytest.skip("needs oneDNN")
-    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2, "MIN_MULTIPLICATIONS": 1}.items():
+    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2}.items():
         monkeypatch.setattr(prepared_dense, name, value)
 
 
@@ -69,11 +69,11 @@ def test_few_numbers_of_rows_are_kept_and_one_row_is_not_packed():
     assert sorted(packed(net)._packed) == [2, 3]
 
 
-def test_little_work_is_not_packed(monkeypatch):
-    monkeypatch.setattr(prepared_dense, "MIN_ROWS", 3)
-    monkeypatch.setattr(prepared_dense, "MIN_MULTIPLICATIONS", 4 * 7 * 12)
+def test_too_few_and_too_many_rows_are_not_packed(monkeypatch):
+    monkeypatch.setattr(prepared_dense, "MIN_ROWS", 4)
+    monkeypatch.setattr(prepared_dense, "MAX_ROWS", 4)
     net = layer()
-    for rows in (2, 3, 4):
+    for rows in (2, 3, 4, 5):
         x = nd.random.normal(shape=(rows, 12))
         np.testing.assert_allclose(net(x).asnumpy(), wanted(net, x), rtol=1e-5, atol=1e-5)
     assert sorted(packed(net)._packed) == [4]

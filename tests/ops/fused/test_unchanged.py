@@ -179,7 +179,7 @@ def test_asking_takes_less_than_half_a_microsecond():
 
 
 def dense(monkeypatch):
-    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2, "MIN_MULTIPLICATIONS": 1}.items():
+    for name, value in {"MIN_WEIGHT": 1, "MIN_ROWS": 2}.items():
         monkeypatch.setattr(prepared_dense, name, value)
     return nn.Dense(7, in_units=12), nd.random.normal(shape=(5, 12)), lambda net: [net.weight]
 
