@@ -21,9 +21,6 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ..graph.graph import Graph
-from ..ops.declare import Op
-
 MAX_BYTES = 2**24  # of all results of one step: with larger arrays Python is not what takes long
 MAX_CALLS = 50_000
 ATTEMPTS = (2, 8, 32)  # after so many steps: kernels that check their first inputs may stop
@@ -40,12 +37,6 @@ _READS = frozenset(
     }
 )
 Function = Callable[..., Any]
-
-
-def is_repeatable(graph: Graph) -> bool:
-    """Return whether a graph makes the same calls of torch in every step."""
-    operators = (node.op for node in graph.nodes if node.op is not None)
-    return all(type(op) is Op and op.facts.repeatable for op in operators)
 
 
 class Call(NamedTuple):
@@ -130,7 +121,11 @@ class _Kernels(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._capture.calls is None:
             return func(*args, **kwargs)
-        function, results = _run_shortest(func, args, kwargs)
+        try:
+            function, results = _run_shortest(func, args, kwargs)
+        except Exception:
+            self._capture.refuse()  # what follows depends on values: a label out of range
+            raise
         self._capture.add(Call(func, function, args, kwargs, results))
         return results
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from .capture import Call, Capture, Function, flat
 
 _DETACH = torch.ops.aten.detach.default
+_TRANSPOSE = torch.ops.aten.t.default
 
 
 class Unrepeatable(Exception):
@@ -68,6 +69,7 @@ class Writer:
         self._storages: set[int] = set()
         self._constants: set[int] = set()
         self._aliased: set[str] = set()
+        self._transposed: dict[str, str] = {}  # names of matrices by those of their transposes
         self._reshaped: set[str] = set()
 
     def define(self, tensor: Tensor) -> str:
@@ -99,10 +101,14 @@ class Writer:
             if tensor is not None and id(tensor) not in self.names:
                 raise Unrepeatable("a constant is written into")
         if call.kernel is _DETACH and not unknown:
-            name = self.names[id(tensors[0])]
-            self._aliased.add(name)
-            self._name(call.results, name)
+            self._alias(call.results, self.names[id(tensors[0])])
             return None
+        if call.kernel is _TRANSPOSE and not unknown:
+            origin = self._transposed.get(self.names[id(tensors[0])])
+            if origin is not None:  # the transpose of a transpose
+                self._alias(call.results, origin)
+                return None
+            self._transposed[self.define(call.results)] = self.names[id(tensors[0])]
         if tensors and len(unknown) == len(tensors) and not _draws(call.kernel):
             self._fold(call.results)
             return None
@@ -119,6 +125,10 @@ class Writer:
         text = f"{self._global(call.function)}({', '.join(arguments)})"
         defined = [d for d in defines if d != "_"]
         return Line(f"{targets} = {text}" if defined else text, reads, defined)
+
+    def _alias(self, tensor: Tensor, name: str) -> None:
+        self._aliased.add(name)
+        self._name(tensor, name)
 
     def _check_constant(self, tensor: Tensor) -> None:
         """Refuse tensors that are other views of known memory, which were made unseen."""

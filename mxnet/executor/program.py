@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -333,6 +334,16 @@ class Program:
     def runs_plain_kernels(self) -> bool:
         """Whether it runs operators' own kernels, on tensors of one device."""
         return self._devices is None and self._wrap is None
+
+    @cached_property
+    def is_repeatable(self) -> bool:
+        """Whether it makes the same calls of torch in every run; see `capture`."""
+        operators = [node.op for node in self.nodes]
+        return (
+            self.runs_plain_kernels
+            and self.device.type == "cpu"
+            and all(type(op) is Op and op.facts.repeatable for op in operators)
+        )
 
     @property
     def steps(self) -> list[Step]:

@@ -12,7 +12,7 @@ from ..base import is_np_shape
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS
 from .backends import BackendProgram
-from .capture import ATTEMPTS, Capture, is_repeatable
+from .capture import ATTEMPTS, Capture
 from .captured_step import CapturedStep, compile_step
 from .program import Program
 
@@ -40,13 +40,8 @@ class Repetition:
     def is_possible(self, program: Program | BackendProgram) -> bool:
         """Return whether the steps of a program may be captured at all, and nobody looks on."""
         if self._is_possible is None:
-            self._is_possible = (
-                isinstance(program, Program)
-                and program.runs_plain_kernels
-                and program.device.type == "cpu"
-                and is_repeatable(program.graph)
-            )
-        return self._is_possible and not _is_watched()
+            self._is_possible = isinstance(program, Program) and program.is_repeatable
+        return self._is_possible and not interpreters.is_watched()
 
     def forward(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the heads of a repeated step; None if there is none for these inputs."""
@@ -122,14 +117,3 @@ class Repetition:
             return self._step.backward(saved, starts.values())
         finally:
             torch._C._set_grad_enabled(grad_mode)
-
-
-def _is_watched() -> bool:
-    """Return whether something looks at kernels or changes them: ours, or a mode of torch."""
-    return bool(
-        interpreters.graphs
-        or torch.is_anomaly_enabled()
-        or torch.is_autocast_enabled("cpu")
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._len_torch_function_stack()
-    )

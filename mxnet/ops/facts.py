@@ -100,7 +100,8 @@ class Facts:
     accumulates : whether its result has 32 bits, which `requantize` then narrows.
     holds_layer : whether its node holds the graph of one layer with what follows it.
     repeatable : whether it makes the same calls of torch, all in the calling thread, whenever
-        shapes, dtypes and attributes are the same; executors may then write them down.
+        shapes, dtypes and attributes are the same, or raises an error; executors may then
+        write them down.
     """
 
     random: bool = False

@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -79,6 +80,17 @@ class Interpreter:
                 active.pop()
             if self in graphs:
                 graphs.remove(self)
+
+
+def is_watched() -> bool:
+    """Return whether something looks at the kernels of graphs: an interpreter or torch's modes."""
+    return bool(
+        graphs
+        or torch.is_anomaly_enabled()
+        or torch.is_autocast_enabled("cpu")
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._len_torch_function_stack()
+    )
 
 
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:

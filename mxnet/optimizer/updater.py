@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 from ..context import Context
@@ -124,7 +126,7 @@ class Updater:
 
 
 # What MXNet calls with at most `aggregate_num` parameters at a time.
-_CALLED_BY_PARTS = (
+_called_by_parts = attrgetter(
     *("update", "update_multi_precision", "_update_count"),
     *("_get_lr", "_get_lrs", "_get_wd", "_get_wds"),
 )
@@ -135,22 +137,25 @@ def takes_all(optimizer: Optimizer) -> bool:
 
     One of ours does unless a program overrides what MXNet calls with some parameters at a time.
     """
-    return isinstance(optimizer, ListOptimizer) and all(
-        _is_ours(optimizer, name) for name in _CALLED_BY_PARTS
-    )
+    return isinstance(optimizer, ListOptimizer) and _are_ours(_called_by_parts(type(optimizer)))
 
 
 def takes_single(optimizer: Optimizer) -> bool:
     """Return whether a program overrides `update` of one of ours, but not what calls it."""
     return (
         isinstance(optimizer, ListOptimizer)
-        and not _is_ours(optimizer, "update")
-        and _is_ours(optimizer, "update_multi_precision")
+        and not _is_ours(type(optimizer).update)
+        and _is_ours(type(optimizer).update_multi_precision)
     )
 
 
-def _is_ours(optimizer: Optimizer, method: str) -> bool:
-    module = getattr(getattr(type(optimizer), method), "__module__", None)
+@lru_cache(maxsize=64)
+def _are_ours(functions: tuple[Callable, ...]) -> bool:
+    return all(map(_is_ours, functions))
+
+
+def _is_ours(function: Callable) -> bool:
+    module = getattr(function, "__module__", None)
     return module is not None and module.startswith("mxnet.")  # none if made by exec
 
 

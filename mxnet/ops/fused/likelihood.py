@@ -36,7 +36,13 @@ def _is_plain(data: Tensor, label: Tensor) -> bool:
     return data.dtype in _DTYPES and is_by_row(data.shape, label.shape)
 
 
-@op("_likelihood_loss", types="T I -> T", precision="full", without_gradient=("label",))
+@op(
+    "_likelihood_loss",
+    types="T I -> T",
+    precision="full",
+    without_gradient=("label",),
+    repeatable=True,  # if a label is out of range, the repeated kernel raises an error too
+)
 def likelihood_loss(data: Tensor, label: Tensor, *, scale: float = -1.0) -> Tensor:
     """Return ``scale * data[i, label[i]]`` for each row; labels out of range are clipped.
 

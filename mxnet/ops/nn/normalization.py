@@ -333,6 +333,7 @@ def _layer_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shape
     precision="full",
     overwritable=True,
     hidden_outputs=("output_mean_var", ("mean", "std")),
+    repeatable=True,
 )
 def layer_norm(
     data: Tensor,

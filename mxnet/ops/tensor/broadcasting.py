@@ -40,7 +40,7 @@ def _target(data: Shape, shape: Shape) -> Shape:
 
 
 @may_share
-@op("broadcast_to", method=True)
+@op("broadcast_to", method=True, repeatable=True)
 def broadcast_to(data: Tensor, *, shape: Shape = ()) -> Tensor:
     """Stretch axes of size 1; where ``shape`` has 0 the size stays.
 
@@ -77,7 +77,7 @@ def _axis_target(data: Shape, axis: Shape, size: Shape) -> Shape:
 
 
 @may_share
-@op("broadcast_axis", "broadcast_axes", method=True)
+@op("broadcast_axis", "broadcast_axes", method=True, repeatable=True)
 def broadcast_axis(data: Tensor, *, axis: Shape = (), size: Shape = ()) -> Tensor:
     """Stretch the given axes, which have size 1, to the given sizes.
 
@@ -116,7 +116,7 @@ def _like_target(lhs: Shape, rhs: Shape, lhs_axes: Shape | None, rhs_axes: Shape
 
 
 @may_share
-@op("broadcast_like", types="T L -> T", method=True, without_gradient=("rhs",))
+@op("broadcast_like", types="T L -> T", method=True, without_gradient=("rhs",), repeatable=True)
 def broadcast_like(
     lhs: Tensor, rhs: Tensor, *, lhs_axes: Shape | None = None, rhs_axes: Shape | None = None
 ) -> Tensor:

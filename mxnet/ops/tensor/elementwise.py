@@ -407,7 +407,7 @@ def hard_sigmoid_gradient(
     return torch.where((out > 0) & (out < 1), grad * alpha, 0)
 
 
-@op("smooth_l1", "_npx_smooth_l1", shape=same, precision="full")
+@op("smooth_l1", "_npx_smooth_l1", shape=same, precision="full", repeatable=True)
 def smooth_l1(data: Tensor, *, scalar: float = 1.0) -> Tensor:
     """Smooth L1: ``(s x)^2 / 2`` where ``|x| <= 1 / s^2``, else ``|x| - 1 / (2 s^2)``.
 

@@ -39,6 +39,7 @@ def within(index: Tensor, size: int, mode: str) -> Tensor:
     types="T I -> T",
     method=True,
     without_gradient=("indices",),
+    repeatable=True,
 )
 def take(
     a: Tensor, indices: Tensor, *, axis: int = 0, mode: Literal["clip", "raise", "wrap"] = "clip"
@@ -95,7 +96,7 @@ class EmbeddingTypes(TypePattern):
         return [ins[0], target], [target]
 
 
-@op("Embedding", "_npx_embedding", "_sparse_Embedding", without_gradient=("data",))
+@op("Embedding", "_npx_embedding", "_sparse_Embedding", without_gradient=("data",), repeatable=True)
 def embedding(
     data: Tensor,
     weight: Tensor,
@@ -157,6 +158,7 @@ def embedding_shape(
     types="I -> @dtype",
     method=True,
     without_gradient=("indices",),
+    repeatable=True,
 )
 def one_hot(
     indices: Tensor,
@@ -225,6 +227,7 @@ def _picked_index(name: str, data: Tensor, index: Tensor, axis: int) -> Tensor:
     method=True,
     gradient_names=("output",),
     without_gradient=("index",),
+    repeatable=True,
 )
 def pick(
     data: Tensor,
@@ -386,6 +389,7 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
     precision="widest",
     gradient_names=(None, "output0", "output1"),
     without_gradient=("condition",),
+    repeatable=True,
 )
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Take from ``x`` where the condition is not 0, else from ``y``; a vector selects rows.

@@ -363,7 +363,7 @@ def _squeezed_axes(shape: Shape, axis: Shape | None) -> list[int]:
 
 
 @may_share
-@op("squeeze", method=True, names_single_input=True)
+@op("squeeze", method=True, names_single_input=True, repeatable=True)
 def squeeze(data: Tensor, *, axis: Shape | None = None) -> Tensor:
     """Remove axes of size 1: all, or those given. At least one axis is left.
 
@@ -423,6 +423,7 @@ def _like_shape(
     method=True,
     gradient_names=("output",),
     without_gradient=("rhs",),
+    repeatable=True,
 )
 def reshape_like(
     lhs: Tensor,

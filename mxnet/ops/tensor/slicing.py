@@ -52,7 +52,7 @@ def ranges(
 
 
 @may_share
-@op("slice", "_npi_slice", "_npx_slice", "_sparse_slice", "crop", method=True)
+@op("slice", "_npi_slice", "_npx_slice", "_sparse_slice", "crop", method=True, repeatable=True)
 def slice_(data: Tensor, *, begin: Bounds, end: Bounds, step: Bounds = ()) -> Tensor:
     """Take ``begin:end:step`` of the leading axes; None means an open end.
 
@@ -148,7 +148,7 @@ def _like_sizes(data: Shape, like: Shape, axes: Shape | None) -> Shape:
 
 
 @may_share
-@op("slice_like", types="T L -> T", method=True, without_gradient=("shape_like",))
+@op("slice_like", types="T L -> T", method=True, without_gradient=("shape_like",), repeatable=True)
 def slice_like(data: Tensor, shape_like: Tensor, *, axes: Shape | None = ()) -> Tensor:
     """Cut the array to the sizes of another, on all axes or on those given; on none for None.
 
