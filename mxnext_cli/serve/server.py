@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import uvicorn
 
-from mxnet.formats.image_codec import limit_threads
+from mxnet.formats.image_codec import MissingLibrary, limit_threads, opencv
 
 from .endpoints.service import Service
 from .http.door import Door
@@ -174,6 +174,8 @@ def build_server(
     """Load the models and return a server that is ready to run."""
     torch.set_num_threads(max(1, torch.get_num_threads() // args.workers))
     limit_threads(1)
+    with contextlib.suppress(MissingLibrary):  # imported now, or the first image holds up others
+        opencv()
     log = Log(None, ERROR_LINES_PER_SECOND, metrics.suppressed)
     repository = Repository(args.model, limits, metrics, models, args.device, args.versions)
     repository.load()
