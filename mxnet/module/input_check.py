@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..ops import registry
+from ..graph.node import Node
 from ..range_check import RangeCheck
 from ..symbol import Symbol
 
@@ -14,7 +14,7 @@ __all__ = ["InputCheck"]
 
 
 class InputCheck:
-    """Warns once of labels of `SoftmaxOutput` heads, and indices of `Embedding`, out of range.
+    """Warns once of labels of output layers, and indices of tables, that are out of range.
 
     Parameters
     ----------
@@ -27,26 +27,20 @@ class InputCheck:
     def __init__(self, symbol: Symbol, names: list[str]) -> None:
         self._heads: list[tuple[int, str, dict[str, Any], RangeCheck]] = []
         self._tables: list[tuple[str, int, RangeCheck]] = []
-        loss, table = registry.get("SoftmaxOutput"), registry.get("Embedding")
-        for i, head in enumerate(symbol._heads):
-            node = head.node
-            if node.op is loss and node.inputs[1].node.name in names:
-                settings = loss.complete(loss.parse(node.attrs))
-                check = RangeCheck(
-                    f"SoftmaxOutput {node.name!r}",
-                    "labels",
-                    "classes",
-                    allow_negative=True,
-                    effect="belongs to no class",
-                )
-                self._heads.append((i, node.inputs[1].node.name, settings, check))
+        heads = {head.node: i for i, head in enumerate(symbol._heads)}
         for node in symbol._graph.nodes:
-            if node.op is table and node.inputs[0].node.name in names:
-                rows = table.parse(node.attrs)["input_dim"]
-                check = RangeCheck(
-                    f"Embedding {node.name!r}", "indices", "rows", allow_negative=True
-                )
-                self._tables.append((node.inputs[0].node.name, rows, check))
+            name = _index_input(node)
+            if name is None or name not in names:
+                continue
+            op = node.operator
+            settings, layer = op.complete(op.parse(node.attrs)), f"{op.name} {node.name!r}"
+            if not op.facts.loss:
+                check = RangeCheck(layer, "indices", "rows", allow_negative=True)
+                self._tables.append((name, settings["input_dim"], check))
+            elif node in heads:
+                effect = "belongs to no class"
+                check = RangeCheck(layer, "labels", "classes", allow_negative=True, effect=effect)
+                self._heads.append((heads[node], name, settings, check))
 
     @property
     def is_active(self) -> bool:
@@ -64,6 +58,14 @@ class InputCheck:
         for name, rows, check in self._tables:
             if name in inputs and check.is_active:
                 check(inputs[name], rows)
+
+
+def _index_input(node: Node) -> str | None:
+    """Return the name of the variable that holds indices for a node, if there is one."""
+    if node.op is None or node.operator.facts.index_input is None:
+        return None
+    by_name = dict(zip(node.input_names, node.inputs, strict=True))
+    return by_name[node.operator.facts.index_input].node.name
 
 
 def _count_classes(shape: tuple[int, ...], settings: dict[str, Any]) -> int:

@@ -63,6 +63,8 @@ class Facts:
     loss : whether it is a loss layer, which defines its own gradient.
     has_labels : whether backward leaves the gradients of all inputs but the first alone, as that of
         a loss layer does.
+    index_input : the input that holds labels of classes or numbers of rows, which may be out of
+        range.
     head_gradient : whether backward reads the gradients of the outputs; by default unless `loss`.
     scales_loss : whether mixed precision scales the gradient that this output layer makes.
     pointwise : whether each output element depends on one element of each input only.
@@ -107,6 +109,7 @@ class Facts:
     random: bool = False
     loss: bool = False
     has_labels: bool = False
+    index_input: str | None = None
     head_gradient: bool | None = None
     scales_loss: bool = False
     pointwise: bool = False

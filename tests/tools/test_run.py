@@ -470,7 +470,7 @@ def test_printed_report(tmp_path, capsys):
     assert main(["check", str(path)]) == 1
     said = capsys.readouterr().out
     assert f"{path}:17" in said
-    assert "8 are absent" in said
+    assert "8 absent" in said
 
 
 @pytest.mark.parametrize("path", ["absent", "."])

@@ -26,6 +26,7 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import numpy.random
 import torch
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import Dataset as TorchDataset

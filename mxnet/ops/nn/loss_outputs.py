@@ -76,6 +76,7 @@ def _softmax_output_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shap
     shape=_softmax_output_shapes,
     precision="full",
     loss=True,
+    index_input="label",
     scales_loss=True,
     names_output=True,
     repeatable=True,

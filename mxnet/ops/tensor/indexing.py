@@ -96,7 +96,14 @@ class EmbeddingTypes(TypePattern):
         return [ins[0], target], [target]
 
 
-@op("Embedding", "_npx_embedding", "_sparse_Embedding", without_gradient=("data",), repeatable=True)
+@op(
+    "Embedding",
+    "_npx_embedding",
+    "_sparse_Embedding",
+    without_gradient=("data",),
+    index_input="data",
+    repeatable=True,
+)
 def embedding(
     data: Tensor,
     weight: Tensor,
