@@ -31,7 +31,6 @@ SPACE = b" \t\r\n"
 NUMBER = b"0123456789+-.eE"
 NOT_STRUCTURE = bytes(set(range(256)) - set(b"[],"))
 IN_ARRAY = NUMBER + b"[],truefalsn" + SPACE  # numbers, true, false, null
-NOT_IN_ARRAY = re.compile(b"[^" + re.escape(IN_ARRAY) + b"]")
 TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 MARK_START = b'["cut '
 MARK = MARK_START + b'%d"]'
@@ -138,10 +137,9 @@ def _find_end_of_lists(text: bytes | bytearray, opening: int) -> int:
     """Return where something follows that is not in a list of numbers."""
     for start in range(opening, len(text), SLICE):
         piece = text[start : start + SLICE]
-        if piece.translate(None, IN_ARRAY):  # which is faster than the search
-            other = NOT_IN_ARRAY.search(piece)
-            assert other is not None
-            return start + other.start()
+        others = piece.translate(None, IN_ARRAY)
+        if others:
+            return start + piece.index(others[:1])
     return len(text)
 
 
