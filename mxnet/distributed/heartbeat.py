@@ -114,7 +114,9 @@ class HeartbeatMonitor:
         self._stop.set()
         if sys.excepthook == self._on_uncaught:
             sys.excepthook = self._previous_hook
-        self._thread.join(self.interval + 1)
+        # As long as its last request may take: a thread that comes back from torch when Python has
+        # ended would abort the process.
+        self._thread.join(self.interval + self.heartbeat)
         with contextlib.suppress(RuntimeError):
             self.store.set(f"left/{self.rank}", "finished")
             if self.serves:
