@@ -147,3 +147,9 @@ def test_an_unknown_name_is_an_attribute_error():
     for module in (mx, mx.nd, mx.sym, mx.np, mx.npx, mx.np.linalg, mx.gluon, mx.viz):
         with pytest.raises(AttributeError, match="no attribute 'nothing_of_the_kind'"):
             module.nothing_of_the_kind  # noqa: B018
+
+
+def test_modules_of_operators_keep_their_own_late_names() -> None:
+    assert mx.npx.image.imread is mx.image.imread
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = mx.npx.image.no_such_name

@@ -134,14 +134,17 @@ def fill(module: ModuleType, makers: Mapping[str, Maker]) -> None:
     """Let a module make functions when they are asked for; its `__all__` names them."""
     if module not in _makers:
         _makers[module] = {}
-        make_on_demand(module, functools.partial(_make, module))
+        others = getattr(module, "__getattr__", None)  # of the module itself
+        make_on_demand(module, functools.partial(_make, module, others))
     _makers[module].update(makers)
     names = sorted({*getattr(module, "__all__", ()), *makers})
     setattr(module, "__all__", names)  # noqa: B010 (type checkers do not know it)
 
 
-def _make(module: ModuleType, name: str) -> Callable:
+def _make(module: ModuleType, others: Callable[[str], Any] | None, name: str) -> Any:
     make = _makers[module].get(name)
+    if make is None and others is not None:
+        return others(name)
     if make is None:
         raise AttributeError(
             f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
