@@ -61,6 +61,7 @@ def test_errors_of_a_data_set_name_the_sample(error, options):
     assert "In sample 7 of Broken." in "\n".join(notes)
 
 
+@pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
 @pytest.mark.parametrize("is_hybrid", [False, True])
 @pytest.mark.parametrize("labels", [[1, 3], [-1, 0]])
 def test_labels_that_are_out_of_range_are_reported_once(labels, is_hybrid):
@@ -74,6 +75,7 @@ def test_labels_that_are_out_of_range_are_reported_once(labels, is_hybrid):
     loss(nd.ones((2, 3)), nd.array(labels))
 
 
+@pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
 def test_good_labels_masked_ones_and_probabilities_are_not_reported():
     loss = gluon.loss.SoftmaxCrossEntropyLoss
     loss()(nd.ones((2, 3)), nd.array([0, 2]))
@@ -129,6 +131,7 @@ def test_indices_beyond_a_table_are_reported_by_module():
         module.forward(bad)
 
 
+@pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
 def test_only_the_first_batches_are_looked_at(monkeypatch):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     for _ in range(2):
