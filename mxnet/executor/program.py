@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -335,7 +334,7 @@ class Program:
         """Whether it runs operators' own kernels, on tensors of one device."""
         return self._devices is None and self._wrap is None
 
-    @cached_property
+    @property
     def is_repeatable(self) -> bool:
         """Whether it makes the same calls of torch in every run; see `capture`."""
         operators = [node.op for node in self.nodes]

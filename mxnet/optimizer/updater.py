@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -137,7 +136,9 @@ def takes_all(optimizer: Optimizer) -> bool:
 
     One of ours does unless a program overrides what MXNet calls with some parameters at a time.
     """
-    return isinstance(optimizer, ListOptimizer) and _are_ours(_called_by_parts(type(optimizer)))
+    return isinstance(optimizer, ListOptimizer) and all(
+        map(_is_ours, _called_by_parts(type(optimizer)))
+    )
 
 
 def takes_single(optimizer: Optimizer) -> bool:
@@ -147,11 +148,6 @@ def takes_single(optimizer: Optimizer) -> bool:
         and not _is_ours(type(optimizer).update)
         and _is_ours(type(optimizer).update_multi_precision)
     )
-
-
-@lru_cache(maxsize=64)
-def _are_ours(functions: tuple[Callable, ...]) -> bool:
-    return all(map(_is_ours, functions))
 
 
 def _is_ours(function: Callable) -> bool:
