@@ -25,6 +25,7 @@ from .imperative.gradient import (
     gradient_array,
     recorded_node,
     run_backward,
+    write_received,
 )
 from .imperative.handle import current, plain, wrap, wrap_plain
 from .imperative.history import FunctionRun, record_step
@@ -366,6 +367,7 @@ class _Bridge(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
         cls = ctx.classes[0] if ctx.classes else NDArray
+        write_received()
         with pause(state.backward_training):
             # What the user's code gets is its own: torch's buffers may be one another's memory.
             own = [g.clone(memory_format=torch.contiguous_format) for g in grads]

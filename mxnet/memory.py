@@ -188,7 +188,8 @@ def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     if pages is None:
         with reporting_memory(f"an array of shape {tuple(shape)}"):
             return torch.zeros(shape, dtype=dtype)
-    return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape)
+    # `data`: a view would keep the flat tensor, and the memory would have two owners.
+    return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape).data
 
 
 def expose(tensor: torch.Tensor) -> None:

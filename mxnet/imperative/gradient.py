@@ -17,7 +17,7 @@ from torch import Tensor
 
 from .. import accelerator
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
-from ..memory import untouched_zeros
+from ..memory import has_one_owner, untouched_zeros
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.facts import Facts
 from ..ops.interpreters import run_kernel
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..ndarray.sparse.arrays import BaseSparseNDArray
 
 GRAD_REQS = ("write", "add", "null")
+MIN_LARGE = 2**14  # elements of a gradient that does not wait for others to be written
 _engine = torch.autograd.Variable._execution_engine.run_backward
 
 NOT_RECORDED = (
@@ -102,16 +103,27 @@ class Gradient(Leaf):
         self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
 
     def receive(self, leaf: Tensor) -> None:
-        """Take what torch has just accumulated in the leaf; it is written when backward ends."""
+        """Take what torch has just accumulated in the leaf.
+
+        A large gradient is written at once, and torch's memory is free for the next one: gradients
+        that wait for the end of backward lie between those of activations, and 200 dense layers
+        need 1.7 times the memory. Small ones wait, to be written together.
+        """
         gradient, leaf.grad = leaf.grad, None
         if gradient is None:  # an operator's rule gives this input no gradient: leave it alone
             return
         if self.watcher is not None:
             self.watcher.receive(gradient)
-        if state.received is None:  # the program itself calls torch's backward
+        is_large = gradient.numel() >= MIN_LARGE
+        # The program itself may call torch's backward, which has no end that we see.
+        if state.received is None or (is_large and self.can_be_written()):
             write_gradients([(self, gradient)])
         else:
             state.received.append((self, gradient))
+
+    def can_be_written(self) -> bool:
+        """Return whether the array may change during backward: nothing else is on its memory."""
+        return not self.is_separate and has_one_owner(plain(self.array))
 
     def write(self, gradient: Tensor) -> None:
         """Write a sparse gradient; dense ones are written together."""
@@ -131,6 +143,16 @@ class Gradient(Leaf):
             target._set(empty._shape, *empty._parts())
         else:
             plain(self.array).zero_()
+
+
+def write_received() -> None:
+    """Write the gradients that backward has found so far, before code of users runs in it."""
+    ready, waiting = [], []
+    for record, gradient in state.received or ():
+        (ready if record.can_be_written() else waiting).append((record, gradient))
+    if ready:
+        state.received[:] = waiting
+        write_gradients(ready)
 
 
 def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
@@ -258,7 +280,7 @@ def attach(
 def _head_gradient(head: Tensor, gradient: Any) -> Tensor:
     if gradient is None:
         return torch.ones_like(head, requires_grad=False)
-    grad = plain(gradient)
+    grad = plain(gradient).data  # one more tensor on that memory: no gradient is written there
     if grad.numel() != head.numel():
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "

@@ -12,6 +12,7 @@ from torch._C._profiler import _RecordFunctionFast
 from .. import caches, dtypes
 from ..context import Context, context_of
 from ..error import MXNetError
+from ..imperative.gradient import write_received
 from ..imperative.handle import wrap_plain
 from ..imperative.state import state
 from ..memory import expose
@@ -144,6 +145,7 @@ class _Bridge(torch.autograd.Function):
         inputs, outs = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
         gradients = [torch.zeros_like(t) for t in inputs]
         reqs = ["write" if needed else "null" for needed in ctx.needs_input_grad[2 : 2 + n]]
+        write_received()
         training, state.training = state.training, state.backward_training
         try:
             ctx.kernel.guard(

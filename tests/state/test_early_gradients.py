@@ -1,0 +1,140 @@
+"""Gradients are written as backward finds them: no part of it may read what another has written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import mxnet as mx
+from mxnet import autograd, nd
+from mxnet.imperative.gradient import MIN_LARGE
+from mxnet.memory import has_one_owner, untouched_zeros
+
+SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of their own
+
+
+def leaves(size, *values):
+    """Return arrays whose gradients hold 7."""
+    arrays = [nd.full((size,), value) for value in values]
+    for array in arrays:
+        array.attach_grad()
+        array.grad[:] = 7
+    return arrays
+
+
+def is_all(array, value):
+    assert_array_equal(array.asnumpy(), np.full(array.shape, value, "float32"))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_head_gradient_may_be_a_gradient_that_backward_writes(size):
+    x, w = leaves(size, 2, 3)
+    with autograd.record():
+        y = (x * 5 + 1) * w  # the gradient of w comes first, and takes the place of its head
+    y.backward(w.grad)
+    is_all(w.grad, 7 * 11)
+    is_all(x.grad, 7 * 3 * 5)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_view_of_a_gradient_may_be_a_head_gradient(size):
+    x, w = leaves(size, 2, 3)
+    with autograd.record():
+        y = (x * 5 + 1) * w
+    y.backward(w.grad.reshape((1, -1)))
+    is_all(w.grad, 7 * 11)
+    is_all(x.grad, 7 * 3 * 5)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_gradient_may_be_an_operand(size):
+    x, w = leaves(size, 2, 3)
+    with autograd.record():
+        y = (x * w.grad) * w
+    y.backward()
+    is_all(w.grad, 2 * 7)
+    is_all(x.grad, 7 * 3)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_views_of_gradients_see_what_is_written(size):
+    x, w = leaves(size, 2, 3)
+    views = [x.grad[1:], w.grad.reshape((2, -1)), w.grad.detach()]
+    with autograd.record():
+        y = x * w
+    y.backward()
+    for view, value in zip(views, (3, 2, 2), strict=True):
+        is_all(view, value)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_adding_counts_each_gradient_once(size):
+    x = nd.full((size,), 2)
+    x.attach_grad(grad_req="add")
+    for _ in range(3):
+        with autograd.record():
+            y = x * 3 + x * x
+        y.backward()
+    is_all(x.grad, 3 * 7)
+
+
+class Seen(autograd.Function):
+    """Passes values and gradients on, and remembers what gradients hold in backward."""
+
+    def __init__(self, *arrays):
+        super().__init__()
+        self.arrays, self.seen = arrays, []
+
+    def forward(self, x):
+        return x * 1
+
+    def backward(self, dy):
+        self.seen = [array.grad[0].asscalar() for array in self.arrays]
+        return dy
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_functions_of_users_see_the_gradients_that_are_found(size):
+    x, v, w = leaves(size, 1, 5, 3)
+    function = Seen(w, v)
+    with autograd.record():
+        y = function(x * v) * w
+    y.backward()
+    assert function.seen == [5, 7]  # as in MXNet 1.9.1 with its NaiveEngine
+
+
+class SeenInOperator(mx.operator.CustomOp):
+    """The same as an operator."""
+
+    watched: tuple = ()
+    seen: tuple = ()
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0])
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        SeenInOperator.seen = [array.grad[0].asscalar() for array in SeenInOperator.watched]
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("seen_in_operator")
+class SeenProp(mx.operator.CustomOpProp):
+    """Makes the operator."""
+
+    def create_operator(self, ctx, shapes, dtypes):
+        return SeenInOperator()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_operators_of_users_see_the_gradients_that_are_found(size):
+    x, v, w = leaves(size, 1, 5, 3)
+    SeenInOperator.watched = (w, v)
+    with autograd.record():
+        y = nd.Custom(x * v, op_type="seen_in_operator") * w
+    y.backward()
+    assert SeenInOperator.seen == [5, 7]
+
+
+def test_pages_of_a_gradient_have_one_owner():
+    assert has_one_owner(untouched_zeros((2, 2**19), nd.zeros(1).astype("float32")._data.dtype))
