@@ -153,6 +153,15 @@ ROWS = [
         rounds=3,
     ),
     Row(
+        "200 dense layers, memory",
+        (_DEEP, "megabytes"),
+        {"mxnet": None},
+        1.0,
+        unit="MB",
+        fresh=True,
+        rounds=1,
+    ),
+    Row(
         "200 dense layers, recomputed, memory",
         (_MARKED + _DEEP, "megabytes"),
         {"kept": (_DEEP, "megabytes")},
