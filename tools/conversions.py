@@ -225,16 +225,19 @@ def meaning_of(family: str) -> Iterator[None]:
 
 
 def sweep(
-    chosen: Sequence[str] = (), count: int = 2, targets: Sequence[str] = TARGETS
+    chosen: Sequence[str] = (), count: int = 2, targets: Sequence[str] = TARGETS, step: int = 1
 ) -> list[Outcome]:
-    """Convert rows of all families, or of those chosen, and return what became of each operator."""
+    """Convert rows of all families, or of those chosen, and return what became of each operator.
+
+    Of each family, every `step`-th row that torch computes is written as ``.pt2``, with the first.
+    """
     outcomes: dict[str, Outcome] = {}
     by_key: dict[str, Sample] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for family in chosen or families():
             with meaning_of(family):
-                samples = _sweep_family(family, count, targets, outcomes)
+                samples = _sweep_family(family, count, targets, outcomes)[::step]
             if "pt2" in targets and samples:
                 by_key |= {s.row.key: s for s in samples}
                 with meaning_of(family):

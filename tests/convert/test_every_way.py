@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
 import sys
 import types
 
@@ -13,10 +12,13 @@ import pytest
 
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
+from tests import without_mxnet
 from tests.closeness import assert_equal_up_to_rounding
 from tests.convert.test_convert import OLD_JSON
 from tests.onnx.running import relative_error
+from tests.without_mxnet import forked_conversions  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("forked_conversions")
 WITHOUT_US = """
 import json, pathlib, sys
 sys.modules["mxnet"] = None  # an import would fail
@@ -103,12 +105,23 @@ def test_checkpoints_go_every_way(tmp_path: pathlib.Path) -> None:
         params[kind] = {k.partition(":")[2]: v for k, v in loaded.items()}
         wanted[kind] = _predicted(mx.sym.load(symbol), params[kind], data)
     command = [sys.executable, "-c", WITHOUT_US, str(tmp_path), *KINDS]
-    subprocess.run(command, check=True, timeout=300, cwd=tmp_path)
+    without_mxnet.run(command, check=True, timeout=300, cwd=tmp_path)
     for kind in KINDS:
         for way in ("onnx", "torch"):
             assert relative_error(np.load(tmp_path / f"{kind}-{way}.npy"), wanted[kind]) < 1e-5
         sizes = json.loads((tmp_path / f"{kind}.json").read_text())
         assert sizes == {n: list(a.shape) for n, a in params[kind].items()}
+
+
+def test_forks_have_no_mxnet_and_tell_how_they_end(tmp_path: pathlib.Path) -> None:
+    """What the checks of converted files rely on."""
+    python, options = sys.executable, {"timeout": 60, "cwd": tmp_path}
+    code = "import torch.export, sys; print(sys.argv, flush=True); import mxnet"
+    done = without_mxnet.run([python, "-c", code, "a"], **options)
+    assert (done.returncode, done.stdout) == (1, "['-c', 'a']\n")
+    assert "import of mxnet halted" in done.stderr
+    assert without_mxnet.run([python, "-c", "raise SystemExit(3)"], **options).returncode == 3
+    assert without_mxnet.run([python, "-c", "import os; os.abort()"], **options).returncode == -6
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,7 +15,9 @@ from mxnet.convert import UnsupportedTorch, to_torch
 from mxnet.convert.isolated import run_file
 from tests.golden.layer_cases import FAMILIES, Case, call, flat, ready
 from tests.onnx.running import relative_error
+from tests.without_mxnet import forked_conversions  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("forked_conversions")
 S = mx.sym
 RNG = np.random.RandomState(0)
 

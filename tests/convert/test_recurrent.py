@@ -13,7 +13,9 @@ from mxnet.convert import UnsupportedTorch, to_torch
 from mxnet.convert.isolated import run_file
 from tests.golden import HERE
 from tests.onnx.running import relative_error
+from tests.without_mxnet import forked_conversions  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("forked_conversions")
 FOLDER = HERE / "recurrent_models"
 MODELS = ("lstm", "gru", "rnn", "cells")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -14,9 +13,12 @@ import mxnet as mx
 from mxnet.convert import UnsupportedTorch
 from mxnet.convert.torch_rows import TORCH_ROWS
 from mxnet.ops import registry
+from tests import without_mxnet
 from tests.golden.zoo_cases import SEEN
 from tests.onnx.running import relative_error
+from tests.without_mxnet import forked_conversions  # noqa: F401
 
+pytestmark = pytest.mark.usefixtures("forked_conversions")
 WITHOUT_US = """
 import sys
 sys.modules["mxnet"] = None  # an import would fail
@@ -191,7 +193,7 @@ def test_program_runs_in_a_process_without_us(tmp_path: pathlib.Path) -> None:
     assert report.passed
     np.save(given, data.asnumpy())
     command = [sys.executable, "-c", WITHOUT_US, program, given, result]
-    subprocess.run(command, check=True, timeout=120, cwd=tmp_path)
+    without_mxnet.run(command, check=True, timeout=120, cwd=tmp_path)
     assert relative_error(np.load(result), net(data).asnumpy()) < 1e-6
 
 
