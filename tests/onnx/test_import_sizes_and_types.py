@@ -14,12 +14,17 @@ from onnx import TensorProto, helper
 import mxnet as mx
 from mxnet.error import FormatError
 from mxnet.onnx.export import build_model
-from tests.onnx.running import run
+from tests.onnx.running import check_files_here, run
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 ANY = (None, None, None)
 SHAPES = [(2, 3, 4), ("n", 3, 4), ANY]
 X = np.random.RandomState(0).standard_normal((2, 3, 4)).astype("float32")
+
+
+@pytest.fixture(autouse=True)
+def files_are_checked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_files_here(monkeypatch)
 
 
 def _model(
