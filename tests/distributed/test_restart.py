@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet import autograd, gluon
-from tests.distributed.workers import ROOT, launch, run_forked, succeeded
+from tests.distributed.workers import launch_forked, run_forked, succeeded
 
 QUICK = {"MXNET_KVSTORE_HEARTBEAT": 20}  # a kill is noticed by its connections; load is not one
 
@@ -46,24 +45,21 @@ def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
     assert all(p.out.endswith(" 10\n") for p in again)  # of 18 batches, 8 were done
 
 
-PROGRAM = """
-import os, sys
-from tests.distributed import test_restart
-first = os.environ["MXNET_LAUNCH_ATTEMPT"] == "0"
-getattr(test_restart, sys.argv[1])(sys.argv[2], 9 if first else None)
-"""
+def die_at_first(program, folder):
+    """Run a program; in the first attempt a worker of it is killed."""
+    program(folder, 9 if os.environ["MXNET_LAUNCH_ATTEMPT"] == "0" else None)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["fit_and_print", "train_and_print"])
-def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path):
-    uninterrupted = None if program == "fit_and_print" else str(tmp_path / "whole")
-    expected = weights(run_forked(globals()[program], 2, uninterrupted))
+@pytest.mark.parametrize("name", ["fit_and_print", "train_and_print"])
+def test_the_launcher_restarts_a_killed_job_to_the_same_result(name, tmp_path):
+    program = globals()[name]
+    uninterrupted = None if name == "fit_and_print" else str(tmp_path / "whole")
+    expected = weights(run_forked(program, 2, uninterrupted))
     (tmp_path / "run").mkdir()
-    command = [sys.executable, "-c", PROGRAM, program, str(tmp_path / "run")]
     options = ["-n", "2", "--max-restarts", "1"]
-    settings = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1, **QUICK}
-    (launcher,) = run_forked(launch, 1, [*options, *command], timeout=240, **settings)
+    job = (options, die_at_first, program, str(tmp_path / "run"))
+    (launcher,) = run_forked(launch_forked, 1, *job, timeout=240, **QUICK)
     assert launcher.status == 0, launcher.err
     assert "Rank 1 on" in launcher.err and "restart 1 of 1" in launcher.err
     for rank in (0, 1):
@@ -79,9 +75,6 @@ def test_a_job_goes_on_with_fewer_workers(tmp_path):
     assert all(p.out.endswith(" 9\n") for p in again)  # epochs of 4, then of 6 batches
 
 
-ELASTIC = (
-    "import sys; from tests.distributed import test_restart as t; t.train_elastically(sys.argv[1])"
-)
 DEATHS = {4: 5, 3: 9, 2: 13}  # the step after which rank 1 dies, by number of workers
 
 
@@ -89,12 +82,11 @@ DEATHS = {4: 5, 3: 9, 2: 13}  # the step after which rank 1 dies, by number of w
 def test_four_workers_become_three_then_two_and_then_four_again(tmp_path):
     (alone,) = run_forked(train_elastically, 1, str(tmp_path / "alone"))
     *_, expected = alone.out.splitlines()
-    command = [sys.executable, "-c", ELASTIC, str(tmp_path / "run")]
+    program = (train_elastically, str(tmp_path / "run"))
     fewer = ["-n", "4", "--min-workers", "2", "--max-restarts", "2"]
-    settings = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1, **QUICK}
-    (first,) = run_forked(launch, 1, [*fewer, *command], timeout=300, **settings)
+    (first,) = run_forked(launch_forked, 1, fewer, *program, timeout=300, **QUICK)
     assert first.status == 137, first.err
-    (second,) = run_forked(launch, 1, ["-n", "4", *command], timeout=300, **settings)
+    (second,) = run_forked(launch_forked, 1, ["-n", "4"], *program, timeout=300, **QUICK)
     assert second.status == 0, second.err
     lines = (first.out + second.out).splitlines()
     starts = [line.partition("] ")[2] for line in lines if line.startswith("[rank 0] workers")]

@@ -10,13 +10,14 @@ import atexit
 import multiprocessing
 import os
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import mxnet as mx
 
@@ -41,11 +42,16 @@ def _main(function: Callable, arguments: Sequence[Any], variables: dict[str, str
     """Run a function as a program would: output to files, hooks for errors and for the end."""
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT), number)
-    sys.stdout, sys.stderr = (os.fdopen(n, "w", buffering=1) for n in (1, 2))
     os.environ.update(variables)
+    _run_as_program(function, arguments)
+
+
+def _run_as_program(function: Callable, arguments: Sequence[Any]) -> NoReturn:
+    """Run a function in this process, with its standard streams and variables, and end."""
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", 1, closefd=False) for n in (1, 2))
     status = 0
     try:
-        if variables.get("DMLC_ROLE", "worker") == "worker":
+        if os.environ.get("DMLC_ROLE", "worker") == "worker":
             function(*arguments)
         else:  # what `import mxnet` turns into
             status = mx.kvstore.kvstore_server.run_role()
@@ -157,3 +163,37 @@ def launch(arguments):
     from mxnet.launch import main
 
     raise SystemExit(main(arguments))
+
+
+def _open_files() -> set[int]:
+    """Return the numbers of the files that this process has open."""
+
+    def is_open(number: int) -> bool:  # the folder's own is not any more
+        try:
+            return bool(os.fstat(number))
+        except OSError:
+            return False
+
+    return {n for n in (int(path.name) for path in Path("/dev/fd").iterdir()) if is_open(n)}
+
+
+def launch_forked(options, function, *arguments):
+    """Run the launcher with a function for a program; its workers are forked, without an import."""
+
+    class Forked(subprocess.Popen):
+        """A process that ends before it would become another program."""
+
+        def __init__(self, command, env, **streams):
+            before = _open_files()
+
+            def run():
+                for pipe in _open_files() - before:  # one tells the launcher of the beginning
+                    os.close(pipe)
+                os.environ.clear()
+                os.environ.update(env)
+                _run_as_program(function, arguments)
+
+            super().__init__(command, preexec_fn=run, **streams)
+
+    subprocess.Popen = Forked
+    launch([*options, function.__name__])
