@@ -2,7 +2,8 @@
 PYTHON ?= python3
 # Where torch comes from: builds for the CPU only. For CUDA: make TORCH_INDEX= test
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-JOBS ?= 2
+# On two cores: many tests wait for other processes, not for a core.
+JOBS ?= 3
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -21,10 +22,11 @@ NUMERICS := tests/executor tests/ops tests/optimizer tests/imperative/test_gradi
 QUICK := tests/executor tests/gluon tests/graph tests/imperative tests/io tests/metric \
 	tests/module tests/ndarray tests/numpy tests/ops tests/optimizer tests/symbol tests/state \
 	$(filter-out %docs.py %docstrings.py %memory.py %runtime.py,$(wildcard tests/test_*.py))
-# Tests of a file run in one process: fixtures of a module are made once.
-PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+# Tests of a file run in one process: fixtures of a module are made once. Files with slow tests
+# come first (tests/conftest.py); xdist would begin with those that have many tests.
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help test test-quick test-gpu lint format demo bench docs site clean
+.PHONY: help test test-here test-quick test-gpu style types lint format demo bench docs site clean
 
 help:
 	@echo "make test        run the linters, the type checker and all tests"
@@ -48,17 +50,25 @@ $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) tools/set_up.py demo --torch-index "$(TORCH_INDEX)"
 	@touch $(DEMO)
 
-lint: $(READY)
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/basedpyright
 
-# All tests with the instructions of this processor, then numerics with the oldest and two threads.
-test: lint
-	OMP_NUM_THREADS=1 $(PYTEST)
+lint: style types
+
+# All tests with the instructions of this processor, types meanwhile; then numerics with the oldest
+# instructions and two threads.
+test: style
+	@$(MAKE) --no-print-directory -j2 types test-here
 	$(OLD_PROCESSOR) $(PYTEST) -m "not slow" $(NUMERICS)
 	@seconds=$$(($$(date +%s) - $(START))); \
 	echo "make test: $$((seconds / 60)) min $$((seconds % 60)) s, $(JOBS) processes at a time"
+
+test-here: $(READY)
+	OMP_NUM_THREADS=1 $(PYTEST)
 
 test-quick: $(READY)
 	$(BIN)/ruff check .
