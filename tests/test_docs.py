@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import os
 import pathlib
 import re
 import runpy
-import subprocess
-import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -107,14 +105,11 @@ def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
 def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
     """Every page is in the navigation, and every link and anchor leads somewhere."""
     pytest.importorskip("mkdocs")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "-q", "--site-dir", str(tmp_path / "site")],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,
+    code = (
+        "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'; from mkdocs.__main__ import cli\n"
+        "cli(['build', '-q', '--site-dir', sys.argv[1]])"
     )
+    done = run_program("-c", code, str(tmp_path / "site"), cwd=ROOT, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     site = tmp_path / "site"
     sizes = {path.relative_to(site): path.stat().st_size for path in site.rglob("*.html")}
@@ -131,17 +126,36 @@ def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
     assert any("自定义" in entry["text"].split("\u200b") for entry in index["docs"])
 
 
+@pytest.fixture(scope="module")
+def jupyter() -> Iterator[Any]:
+    """A client of one kernel, which imports the package for all notebooks."""
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    client = nbclient.NotebookClient(nbformat.v4.new_notebook(), timeout=240, startup_timeout=240)
+    with client.setup_kernel():
+        yield client
+
+
+def _execute(notebook: Any, client: Any, folder: pathlib.Path) -> None:
+    """Run the cells of a notebook in a folder; names of earlier notebooks are forgotten."""
+    import nbformat
+
+    start = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}\nassert 'mx' not in dir()")
+    client.nb = nbformat.v4.new_notebook(cells=[start, *notebook.cells])
+    client.reset_execution_trackers()
+    for number, cell in enumerate(client.nb.cells):
+        client.execute_cell(cell, number)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", notebooks.PAGES)
-def test_notebooks_of_the_tutorials_run(page: str, tmp_path: pathlib.Path) -> None:
+def test_notebooks_of_the_tutorials_run(page: str, jupyter: Any, tmp_path: pathlib.Path) -> None:
     """A downloaded notebook runs from its first cell to its last, and shows its plots."""
-    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    import nbformat
+
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     notebook = nbformat.reads(notebooks.make_notebook(text), as_version=4)
     nbformat.validate(notebook)
-    resources = {"metadata": {"path": str(tmp_path)}}
-    options = {"timeout": 240, "startup_timeout": 240, "resources": resources}
-    nbclient.NotebookClient(notebook, **options).execute()
+    _execute(notebook, jupyter, tmp_path)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert len(pictures) == len(run_page.PLOT.findall(text))
