@@ -96,7 +96,7 @@ docs: $(READY)
 	$(BIN)/python -m tools.compatibility
 
 site: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 clean:
 	rm -rf .venv build dist demo_output .pytest_cache .ruff_cache

@@ -107,7 +107,7 @@ def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("mkdocs")
     code = (
         "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'; from mkdocs.__main__ import cli\n"
-        "cli(['build', '-q', '--site-dir', sys.argv[1]])"
+        "cli(['build', '--site-dir', sys.argv[1]])"
     )
     done = run_program("-c", code, str(tmp_path / "site"), cwd=ROOT, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]

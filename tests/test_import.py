@@ -153,3 +153,22 @@ def test_modules_of_operators_keep_their_own_late_names() -> None:
     assert mx.npx.image.imread is mx.image.imread
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mx.npx.image.no_such_name
+
+
+TRAINS = """
+import sys
+import numpy as np
+import mxnet as mx
+
+net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax")
+data = mx.io.NDArrayIter(np.zeros((40, 3)), np.zeros(40), 4)
+module = mx.mod.Module(net)
+module.fit(data, num_epoch=1)
+(executor,) = module._exec_group.execs
+assert executor._repetition._step is not None, "a step was captured"
+assert "torch._dynamo" not in sys.modules
+"""
+
+
+def test_training_does_not_import_the_compiler_of_torch():
+    assert subprocess.run([sys.executable, "-c", TRAINS], timeout=240, check=False).returncode == 0

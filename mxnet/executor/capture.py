@@ -108,7 +108,17 @@ class _Reads(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _Kernels(TorchDispatchMode):
+class KernelWatcher(TorchDispatchMode):
+    """Base of what sees each kernel that runs."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Torch would import its compiler at the first kernel, to keep it from compiling this: two
+        # seconds and 70 MB. Nothing here runs in compiled code.
+        return False
+
+
+class _Kernels(KernelWatcher):
     """Writes down the kernels that run."""
 
     def __init__(self, capture: Capture) -> None:
@@ -134,7 +144,7 @@ class _OtherKernel(Exception):
     """A Python function of torch calls another kernel than expected."""
 
 
-class _Expect(TorchDispatchMode):
+class _Expect(KernelWatcher):
     """Runs one kernel, and refuses to run any other."""
 
     def __init__(self, expected: Any, args: tuple, kwargs: dict[str, Any]) -> None:

@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..error import MXNetError
 from ..graph.typed import TypedGraph
 from ..ops.fused.unchanged import Fallback, require_finite
 from .backends import Run, register_backend
+from .capture import KernelWatcher
 from .program import Program, compile_steps
 
 __all__ = ["prepare_onednn_graph"]
@@ -106,7 +106,7 @@ class _Traceable(nn.Module):
         return tuple(self._function(feed))
 
 
-class _RefuseValues(TorchDispatchMode):
+class _RefuseValues(KernelWatcher):
     """Refuses calls whose results a trace cannot hold: those that look at values, or draw them."""
 
     def __torch_dispatch__(
