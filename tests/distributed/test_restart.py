@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet import autograd, gluon
-from tests.distributed.workers import launch_forked, run_forked, succeeded
+from tests.distributed.workers import ROOT, launch, launch_forked, run_forked, succeeded
 
 QUICK = {"MXNET_KVSTORE_HEARTBEAT": 20}  # a kill is noticed by its connections; load is not one
 
@@ -45,21 +46,24 @@ def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
     assert all(p.out.endswith(" 10\n") for p in again)  # of 18 batches, 8 were done
 
 
-def die_at_first(program, folder):
-    """Run a program; in the first attempt a worker of it is killed."""
-    program(folder, 9 if os.environ["MXNET_LAUNCH_ATTEMPT"] == "0" else None)
+PROGRAM = """
+import os, sys
+from tests.distributed import test_restart
+first = os.environ["MXNET_LAUNCH_ATTEMPT"] == "0"
+getattr(test_restart, sys.argv[1])(sys.argv[2], 9 if first else None)
+"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fit_and_print", "train_and_print"])
-def test_the_launcher_restarts_a_killed_job_to_the_same_result(name, tmp_path):
-    program = globals()[name]
-    uninterrupted = None if name == "fit_and_print" else str(tmp_path / "whole")
-    expected = weights(run_forked(program, 2, uninterrupted))
+@pytest.mark.parametrize("program", ["fit_and_print", "train_and_print"])
+def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path):
+    uninterrupted = None if program == "fit_and_print" else str(tmp_path / "whole")
+    expected = weights(run_forked(globals()[program], 2, uninterrupted))
     (tmp_path / "run").mkdir()
+    command = [sys.executable, "-c", PROGRAM, program, str(tmp_path / "run")]
     options = ["-n", "2", "--max-restarts", "1"]
-    job = (options, die_at_first, program, str(tmp_path / "run"))
-    (launcher,) = run_forked(launch_forked, 1, *job, timeout=240, **QUICK)
+    settings = {"PYTHONPATH": ROOT, "OMP_NUM_THREADS": 1, **QUICK}
+    (launcher,) = run_forked(launch, 1, [*options, *command], timeout=240, **settings)
     assert launcher.status == 0, launcher.err
     assert "Rank 1 on" in launcher.err and "restart 1 of 1" in launcher.err
     for rank in (0, 1):
