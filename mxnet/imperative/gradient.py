@@ -147,12 +147,13 @@ class Gradient(Leaf):
 
 def write_received() -> None:
     """Write the gradients that backward has found so far, before code of users runs in it."""
+    if not state.received:
+        return
     ready, waiting = [], []
-    for record, gradient in state.received or ():
+    for record, gradient in state.received:
         (ready if record.can_be_written() else waiting).append((record, gradient))
-    if ready:
-        state.received[:] = waiting
-        write_gradients(ready)
+    state.received[:] = waiting
+    write_gradients(ready)
 
 
 def write_gradients(received: Sequence[tuple[Gradient, Tensor]]) -> None:
