@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from numpy.testing import assert_array_equal
 
 import mxnet as mx
@@ -23,7 +24,7 @@ def leaves(size, *values):
     return arrays
 
 
-def is_all(array, value):
+def assert_all(array, value):
     assert_array_equal(array.asnumpy(), np.full(array.shape, value, "float32"))
 
 
@@ -34,8 +35,8 @@ def test_a_head_gradient_may_be_a_gradient_that_backward_writes(size, is_view):
     with autograd.record():
         y = (x * 5 + 1) * w  # the gradient of w comes first, and takes the place of its head
     y.backward(w.grad.reshape((1, -1)) if is_view else w.grad)
-    is_all(w.grad, 7 * 11)
-    is_all(x.grad, 7 * 3 * 5)
+    assert_all(w.grad, 7 * 11)
+    assert_all(x.grad, 7 * 3 * 5)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -44,8 +45,8 @@ def test_a_gradient_may_be_an_operand(size):
     with autograd.record():
         y = (x * w.grad) * w
     y.backward()
-    is_all(w.grad, 2 * 7)
-    is_all(x.grad, 7 * 3)
+    assert_all(w.grad, 2 * 7)
+    assert_all(x.grad, 7 * 3)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -56,7 +57,7 @@ def test_views_of_gradients_see_what_is_written(size):
         y = x * w
     y.backward()
     for view, value in zip(views, (3, 2, 2), strict=True):
-        is_all(view, value)
+        assert_all(view, value)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -67,7 +68,7 @@ def test_adding_counts_each_gradient_once(size):
         with autograd.record():
             y = x * 3 + x * x
         y.backward()
-    is_all(x.grad, 3 * 7)
+    assert_all(x.grad, 3 * 7)
 
 
 class Seen(autograd.Function):
@@ -128,4 +129,4 @@ def test_operators_of_users_see_the_gradients_that_are_found(size):
 
 
 def test_pages_of_a_gradient_have_one_owner():
-    assert has_one_owner(untouched_zeros((2, 2**19), nd.zeros(1).astype("float32")._data.dtype))
+    assert has_one_owner(untouched_zeros((2, 2**19), torch.float32))
