@@ -21,9 +21,10 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..imperative.apply import apply
-from ..imperative.gradient import Gradient, graph_member, leaf_tensor, run_on_integers
+from ..imperative.gradient import Gradient, graph_member
 from ..imperative.handle import plain, set_leaf, wrap
 from ..imperative.history import graph_tensor
+from ..imperative.integers import leaf_tensor, run_on_integers
 from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage

@@ -11,9 +11,10 @@ from torch import Tensor
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
 from ..graph.passes.infer import infer_shapes, unknown_for_zero
-from ..imperative.gradient import Gradient, truncate, write_gradients
+from ..imperative.gradient import Gradient, write_gradients
 from ..imperative.handle import plain, wrap_plain
 from ..imperative.history import graph_tensor
+from ..imperative.integers import truncate
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, zeros
 from ..ops.shapes import is_known

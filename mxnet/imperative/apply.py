@@ -20,7 +20,6 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
-from .gradient import casts_to_integer, run_on_integers
 from .handle import (
     SparseOperand,
     is_same_memory,
@@ -32,6 +31,7 @@ from .handle import (
     written_in,
 )
 from .history import Call, IntegerInGraph, graph_tensor, record_step
+from .integers import casts_to_integer, run_on_integers
 from .state import state
 
 if TYPE_CHECKING:

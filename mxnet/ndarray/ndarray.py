@@ -25,7 +25,7 @@ from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
 from ..imperative.apply import stored_context
 from ..imperative.call_functions import make_call_function
-from ..imperative.gradient import attach, map_integers, run_backward
+from ..imperative.gradient import attach, run_backward
 from ..imperative.handle import (
     Handle,
     current,
@@ -51,6 +51,7 @@ from ..imperative.history import (
     node_of,
     record_step,
 )
+from ..imperative.integers import map_integers
 from ..imperative.state import backward_mode, state
 from ..memory import expose
 from ..ops.interpreters import active
