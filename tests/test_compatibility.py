@@ -109,6 +109,65 @@ def test_functions_of_modules():
     assert (mx.base.py_str(b"a"), mx.base.py_str("a")) == ("a", "a")
     cells = [mx.gluon.rnn.LSTMCell(2), mx.gluon.rnn.GRUCell(2)]
     assert len(mx.gluon.rnn.rnn_cell._cells_state_info(cells, 1)) == 3
+    states = mx.gluon.rnn.rnn_cell._cells_begin_state(cells, batch_size=4)
+    assert [state.shape for state in states] == [(4, 2)] * 3
+    assert mx.optimizer.optimizer.adam_update is nd.adam_update
+    assert not hasattr(mx.optimizer.optimizer, "no_update")
+
+
+def test_labels_of_an_iterator_get_another_name():
+    batches = mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(4), 2)
+    batches.label = mx.io._init_data(np.arange(4), allow_empty=True, default_name="svm_label")
+    assert [desc.name for desc in batches.provide_label] == ["svm_label"]
+    assert [batch.label[0].asnumpy().tolist() for batch in batches] == [[0, 1], [2, 3]]
+
+
+def test_functions_that_copied_modules_import():
+    group, parse = mx.mod.executor_group, mx.mod.base_module._parse_data_desc
+    data, labels = parse(["data"], ["l"], [("data", (2, 3))], [("l", (2,))])
+    assert (data[0].shape, labels[0].name) == ((2, 3), "l")
+    with pytest.warns(UserWarning, match="don't match names specified by label_names"):
+        assert parse(["data"], ["l"], [("data", (2, 3))], None)[1] is None
+    with pytest.raises(ValueError, match="don't match names specified by data_names"):
+        parse(["data"], ["l"], [("x", (2, 3))], None)
+    batch = mx.io.DataBatch([nd.ones((4, 1))], [nd.arange(4)])
+    parts = [(slice(0, 2), nd.zeros((2,))), (slice(2, 4), nd.zeros((2,)))]
+    group._load_label(batch, [parts], [0])
+    assert [part.asnumpy().tolist() for _, part in parts] == [[0, 1], [2, 3]]
+    target = nd.zeros((4, 1))
+    group._load_data(batch, [[(slice(0, 4), target)]], [0])
+    assert target.sum().asscalar() == 4
+
+
+def test_a_store_of_sparse_parameters():
+    store = mx.kv.create("local")
+    assert mx.model._create_sparse_kvstore(store) == (store, True)
+    assert mx.model._create_sparse_kvstore("device")[0].type == "device"
+    with pytest.raises(TypeError, match="Cannot create 'None' KVStore with row_sparse"):
+        mx.model._create_sparse_kvstore(None)
+
+
+def test_images_under_the_names_of_operators(tmp_path):
+    pixels = nd.arange(18).reshape((2, 3, 3)).astype("uint8")
+    internal = mx.nd._internal
+    assert internal._cvimresize(pixels, 6, 4).shape == (4, 6, 3)
+    assert internal._cvcopyMakeBorder(pixels, 1, 1, 2, 2).shape == (4, 7, 3)
+    header = mx.recordio.IRHeader(0, 0.0, 0, 0)
+    png = mx.recordio.pack_img(header, pixels.asnumpy()[:, :, ::-1], 3, ".png")[24:]
+    decoded = internal._cvimdecode(nd.array(np.frombuffer(png, np.uint8), dtype=np.uint8))
+    np.testing.assert_array_equal(decoded.asnumpy(), pixels.asnumpy())
+    (tmp_path / "a.png").write_bytes(png)
+    assert internal._cvimread(str(tmp_path / "a.png"), flag=0).shape == (2, 3, 1)
+    assert not hasattr(internal, "_cvnothing")
+
+
+def test_texts_that_old_programs_import():
+    from mxnet.ndarray_doc import NDArrayDoc
+    from mxnet.symbol_doc import SymbolDoc
+
+    net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
+    assert SymbolDoc.get_output_shape(net, data=(2, 5)) == {"fc_output": (2, 3)}
+    assert isinstance(NDArrayDoc, type)
 
 
 def test_shapes_of_unknown_names_are_ignored():

@@ -17,7 +17,7 @@ from ..formats import image_codec
 from ..formats.files import existing_file
 from ..formats.image_codec import opencv
 from ..imperative.handle import plain, wrap_plain
-from ..ndarray import NDArray
+from ..ndarray import NDArray, _internal
 from ..util import is_np_array
 from . import chance
 
@@ -563,3 +563,12 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
 
 def _on_channels(value: Any) -> Any:
     return array_of(np.asarray(value, np.float32)) if isinstance(value, np.ndarray) else value
+
+
+# MXNet's operators of OpenCV, which copies of `mx.image` in old programs call.
+vars(_internal).update(
+    _cvcopyMakeBorder=copyMakeBorder,
+    _cvimdecode=imdecode,
+    _cvimread=imread,
+    _cvimresize=imresize,
+)

@@ -32,3 +32,4 @@ __all__ = [
 ]
 
 from . import io  # isort: skip (it shows what this module does)
+from .io import _init_data  # old programs name labels by it

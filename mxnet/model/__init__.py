@@ -29,6 +29,7 @@ from .checkpoint import (
 )
 from .exchange import (
     _create_kvstore,
+    _create_sparse_kvstore,
     _initialize_kvstore,
     _update_params,
     _update_params_on_kvstore,

@@ -33,6 +33,16 @@ def _create_kvstore(
     return store, by_store and not (kvstore == "local" and largest > LARGE_WEIGHT)
 
 
+def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
+    """Return the store of row_sparse parameters, which does their updates."""
+    if not isinstance(kvstore, kvs.KVStoreBase | str):
+        raise TypeError(
+            f"Cannot create '{kvstore}' KVStore with row_sparse parameters. The type must be "
+            "KVStore or str."
+        )
+    return (kvs.create(kvstore) if isinstance(kvstore, str) else kvstore), True
+
+
 def _initialize_kvstore(
     kvstore: Any,
     param_arrays: Sequence[Sequence[NDArray]],

@@ -24,6 +24,7 @@ from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from ..tracking import History, Tracker
 from .inputs import check_input_names as _check_input_names  # noqa: F401
+from .inputs import parse_data_desc as _parse_data_desc  # noqa: F401
 from .resume import Resuming
 
 SGD_DEFAULTS = (("learning_rate", 0.01),)

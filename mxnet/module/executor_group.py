@@ -12,7 +12,14 @@ from .. import ndarray as nd
 from ..context import Context
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import Executor, simple_bind
-from ..executor_manager import _load_general, _split_input_slice, copy_into, sliced
+from ..executor_manager import (
+    _load_data,  # noqa: F401 (MXNet shows it here, as the next)
+    _load_general,
+    _load_label,  # noqa: F401
+    _split_input_slice,
+    copy_into,
+    sliced,
+)
 from ..io import DataDesc
 from ..io.batches import described
 from ..ndarray import NDArray

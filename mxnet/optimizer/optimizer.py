@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from .. import ndarray
 from ..ndarray import abs as NDabs
 from .adaptive import FTML, AdaDelta, AdaGrad, Adam, Adamax, Ftrl, Nadam, RMSProp
 from .base import Optimizer, create, register
@@ -13,6 +16,12 @@ from .updater import Updater, get_updater
 def _flatten_list(nested: list[list]) -> list:
     """Return the elements of lists as one list."""
     return [element for part in nested for element in part]
+
+
+def __getattr__(name: str) -> Any:
+    if name.endswith("_update"):  # MXNet imports its operators here
+        return getattr(ndarray, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [

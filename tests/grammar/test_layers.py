@@ -20,7 +20,7 @@ LAYERS = [
     },
     {"ops", "formats"},
     {"graph", "quantization", "imperative", "composites", "anomaly"},
-    {"ndarray", "autograd", "random", "symbol", "util"},
+    {"ndarray", "ndarray_doc", "autograd", "random", "symbol", "symbol_doc", "util"},
     {
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
         "_numpy_op_doc",

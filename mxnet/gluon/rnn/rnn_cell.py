@@ -24,6 +24,7 @@ from .combined_cells import (
     SequentialRNNCell,
     ZoneoutCell,
 )
+from .combined_cells import _all_begin_states as _cells_begin_state  # noqa: F401
 from .combined_cells import _all_states as _cells_state_info  # noqa: F401
 
 __all__ = [
