@@ -566,9 +566,5 @@ def _on_channels(value: Any) -> Any:
 
 
 # MXNet's operators of OpenCV, which copies of `mx.image` in old programs call.
-vars(_internal).update(
-    _cvcopyMakeBorder=copyMakeBorder,
-    _cvimdecode=imdecode,
-    _cvimread=imread,
-    _cvimresize=imresize,
-)
+for _function in (copyMakeBorder, imdecode, imread, imresize):
+    setattr(_internal, f"_cv{_function.__name__}", _function)
