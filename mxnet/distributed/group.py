@@ -244,23 +244,19 @@ class Group:
             return
         monitor.enter(what)
         start = time.monotonic()
-        while True:
-            try:
-                work.wait(SLICE)
-                break
-            except RuntimeError as error:
-                failure = self._failure(error, work.is_completed(), what, start)
+        while not _ends_soon(work):
+            failure = self._failure(what, start)
             if failure is not None:
                 raise failure
+        try:
+            work.wait()  # returns, or raises what broke it
+        except RuntimeError as error:
+            raise self._lost(error, what, start) from None
         monitor.leave()
 
-    def _failure(
-        self, error: RuntimeError, is_broken: bool, what: str, start: float
-    ) -> WorkerFailed | None:
+    def _failure(self, what: str, start: float) -> WorkerFailed | None:
         """Return why a collective cannot be finished, or None if it is worth waiting on."""
         monitor, waited = self.monitor, time.monotonic() - start
-        if is_broken:
-            return self._lost(error, what, start)
         if monitor.failure is None and waited < self.timeout:
             return None
         if monitor.failure is None:
@@ -324,6 +320,15 @@ class Group:
             dist.destroy_process_group()
         if self.monitor is not None:
             self.monitor.stop()
+
+
+def _ends_soon(work: Any) -> bool:
+    """Return whether a collective ends, well or badly, before the monitor is to be asked."""
+    try:
+        work.wait(SLICE)
+    except RuntimeError:  # the time is over, or the collective is broken
+        return work.is_completed()
+    return True
 
 
 _current: Group | None = None

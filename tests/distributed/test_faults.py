@@ -10,7 +10,8 @@ import time
 import pytest
 
 import mxnet as mx
-from mxnet.distributed.heartbeat import HeartbeatMonitor
+from mxnet.distributed.group import Group
+from mxnet.distributed.heartbeat import HeartbeatMonitor, WorkerFailed
 from mxnet.distributed.store import JobStore, StoreServer
 from tests.distributed.workers import run_forked, succeeded
 
@@ -185,6 +186,37 @@ def only_arrive():
     """Create a store and do nothing, with little patience."""
     mx.distributed.rendezvous.QUIET_SECONDS = 1.0
     mx.kvstore.create("dist_sync")
+
+
+class EndsWhenTheTimeIsOver:
+    """A collective of torch that ends just after a wait for it has timed out."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    def wait(self, limit=None):
+        if limit is not None:
+            raise RuntimeError("Operation timed out!")
+        if self.error is not None:
+            raise self.error
+
+    def is_completed(self):
+        return True
+
+
+def test_a_collective_that_ends_when_a_wait_times_out_has_ended_well():
+    server = StoreServer("127.0.0.1", 0, b"s")
+    store = JobStore("127.0.0.1", server.port, 10, b"s")
+    group = Group(None)
+    group.monitor = HeartbeatMonitor(store, 0, 1, heartbeat=0.1, serves=False)
+    try:
+        group.finish(EndsWhenTheTimeIsOver(), "a sum")
+        assert not group.monitor.has_failed
+        with pytest.raises(WorkerFailed, match="lost a connection: reset by peer"):
+            group.finish(EndsWhenTheTimeIsOver(RuntimeError("reset by peer")), "a sum")
+    finally:
+        store.close()
+        server.close()
 
 
 def test_a_worker_that_left_before_a_connection_broke_is_named():
