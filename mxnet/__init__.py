@@ -15,8 +15,8 @@ from . import interrupts, memory
 from .on_demand import import_on_demand
 
 if TYPE_CHECKING:
-    from . import checkpoint, contrib, convert, module, module as mod, onnx, rnn, serving
-    from . import test_utils, tracking, visualization, visualization as viz
+    from . import checkpoint, contrib, convert, module, module as mod, ndarray_doc, onnx, rnn
+    from . import serving, symbol_doc, test_utils, tracking, visualization, visualization as viz
     from .serving import client
     from .tracking import progress
 

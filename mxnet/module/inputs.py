@@ -103,12 +103,12 @@ def missing_message(missing: Sequence[str], present: Iterable[str]) -> str:
 # -- batches ------------------------------------------------------------------------------------
 
 
-def parse_descs(
-    symbol: Symbol,
+def parse_data_desc(
     data_names: Sequence[str],
     label_names: Sequence[str],
     data_shapes: Sequence,
     label_shapes: Sequence | None,
+    symbol: Symbol | None = None,
 ) -> Descs:
     """Return the descriptions of data and labels, checked against the names.
 
@@ -118,24 +118,13 @@ def parse_descs(
     data = [described(d) for d in data_shapes]
     check_names_match(data_names, data, "data")
     labels = [described(d) for d in label_shapes or ()]
-    allowed = {*label_names, *symbol.list_arguments()}
-    if any(d.name not in allowed for d in labels):
-        raise ValueError(mismatch_message(label_names, labels, "label"))
-    return parse_data_desc(data_names, label_names, data, labels)
-
-
-def parse_data_desc(
-    data_names: Sequence[str],
-    label_names: Sequence[str],
-    data_shapes: Sequence,
-    label_shapes: Sequence | None,
-) -> Descs:
-    """Return the descriptions of data and labels; data must have the names, labels should."""
-    data = [described(d) for d in data_shapes]
-    check_names_match(data_names, data, "data")
-    labels = [described(d) for d in label_shapes or ()]
     if sorted(d.name for d in labels) != sorted(label_names):
-        warnings.warn(mismatch_message(label_names, labels, "label"), stacklevel=users_stacklevel())
+        message = mismatch_message(label_names, labels, "label")
+        if symbol is not None:
+            allowed = {*label_names, *symbol.list_arguments()}
+            if any(d.name not in allowed for d in labels):
+                raise ValueError(message)
+        warnings.warn(message, stacklevel=users_stacklevel())
     return data, labels or None
 
 

@@ -277,8 +277,8 @@ class Module(BaseModule):
             return
         if not for_training and inputs_need_grad:
             raise AssertionError("inputs_need_grad=True needs for_training=True")
-        data, labels = inputs.parse_descs(
-            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
+        data, labels = inputs.parse_data_desc(
+            self._data_names, self._label_names, data_shapes, label_shapes, self._symbol
         )
         shared_group = None
         if shared_module is not None:
@@ -338,8 +338,8 @@ class Module(BaseModule):
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
         """Take batches of other shapes from now on; parameters stay."""
         self._need_bind()
-        data, labels = inputs.parse_descs(
-            self._symbol, self._data_names, self._label_names, data_shapes, label_shapes
+        data, labels = inputs.parse_data_desc(
+            self._data_names, self._label_names, data_shapes, label_shapes, self._symbol
         )
         self._exec_group.reshape(data, labels)
         self._take_shapes()
