@@ -193,10 +193,12 @@ def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
 
 def expose(tensor: torch.Tensor) -> None:
-    """Mark the memory of a tensor as one that others can write, past torch's count of writes.
+    """Mark the storage of a tensor as one that can be written without torch noticing.
 
-    Call this where memory is shared with NumPy, DLPack, other processes or other frameworks. All
-    tensors on that memory are marked for its life, and what was made from it counts as outdated.
+    Call this where memory is shared with NumPy, DLPack, other processes, other frameworks or code
+    of users. The mark lasts as long as the storage. Values prepared from it, such as packed
+    weights, are then prepared again for each use. Torch's version counter stays as it is: an
+    increment would invalidate what graphs have saved, for a write that may never come.
 
     >>> import torch
     >>> weight = torch.zeros(2, 3)
@@ -204,12 +206,9 @@ def expose(tensor: torch.Tensor) -> None:
     >>> is_exposed(weight[1:]), is_exposed(weight.clone())
     (True, False)
     """
-    from torch.autograd.graph import increment_version
-
     with contextlib.suppress(NotImplementedError):  # sparse, or in oneDNN's own order
-        # torch has one Python object for each memory, which lives as long as the memory does.
+        # torch has one Python object for each storage, which lives as long as the storage does.
         tensor.untyped_storage().is_exposed = True  # type: ignore[attr-defined]
-    increment_version(tensor)
 
 
 def is_exposed(tensor: torch.Tensor) -> bool:

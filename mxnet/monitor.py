@@ -18,7 +18,7 @@ Stat = Callable[[NDArray], "NDArray | list[NDArray]"]
 
 def root_mean_square(x: NDArray) -> NDArray:
     """Return ``|x| / sqrt(size)``, the statistic that is taken by default."""
-    return norm(x) / math.sqrt(x.size)
+    return norm(x) / math.sqrt(x.size or 1)
 
 
 class Monitor:

@@ -11,7 +11,7 @@ import torch
 from .. import dtypes
 from ..context import Context, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
-from ..graph.passes.infer import infer_shapes, infer_types, unknown_for_zero
+from ..graph.passes.infer import infer_from_given, infer_types
 from ..imperative.apply import stored_context
 from ..imperative.gradient import check_req
 from ..imperative.handle import plain, wrap_plain
@@ -224,10 +224,7 @@ class _Array(NamedTuple):
 def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
     graph = symbol._graph
     names = {n.name for n in graph.variables}  # shapes of other names are ignored, as in MXNet
-    known_shapes = {
-        n: unknown_for_zero(tuple(map(int, s))) for n, s in shapes.items() if n in names
-    }
-    inferred = infer_shapes(graph, known_shapes)
+    inferred = infer_from_given(graph, {n: s for n, s in shapes.items() if n in names})
     variables = [*graph.arguments, *graph.auxiliary]
     shapes_found = [*inferred.arguments, *inferred.auxiliary]
     missing = [n.name for n, s in zip(variables, shapes_found, strict=True) if not is_known(s)]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
-from ..graph.passes.infer import infer_shapes, unknown_for_zero
+from ..graph.passes.infer import infer_from_given
 from ..imperative.gradient import Gradient, write_gradients
 from ..imperative.handle import plain, wrap_plain
 from ..imperative.history import graph_tensor
@@ -196,7 +196,7 @@ def reshape_arrays(
 ) -> tuple[Arrays, list[NDArray | None], Arrays]:
     """Return arguments, gradients and auxiliary states of these shapes for an executor's graph."""
     graph = executor._graph
-    inferred = infer_shapes(graph, {n: unknown_for_zero(tuple(s)) for n, s in shapes.items()})
+    inferred = infer_from_given(graph, shapes)
     names = [n.name for n in graph.arguments]
     missing = [n for n, s in zip(names, inferred.arguments, strict=True) if not is_known(s)]
     if missing:

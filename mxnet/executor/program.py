@@ -94,7 +94,7 @@ class Scheduler:
         self.specializes, self.writes_in_place = SPECIALIZE in enabled, IN_PLACE in enabled
         self.nodes = [n for n in graph.nodes if n.op is not None]
         if not enabled:  # as eager calls run, which also orders how gradients are summed
-            self.nodes.sort(key=lambda node: node.serial)
+            self.nodes.sort(key=order_of_making(graph).__getitem__)
         self.first_slot: dict[Node, int] = {}
         self.slots = 1
         for node in (*variables, *self.nodes):
@@ -202,6 +202,17 @@ class Scheduler:
             and maker.outputs == 1
             and self.graph.uses[maker, 0] == 1
         )
+
+
+def order_of_making(graph: Graph) -> dict[Node, int]:
+    """Return a key for each node that sorts nodes as they were made, inputs always first.
+
+    A cast that is put before an existing node was made after it.
+    """
+    order: dict[Node, int] = {}
+    for node in graph.nodes:
+        order[node] = max(node.serial, *(order[e.node] for e in node.inputs), 0)
+    return order
 
 
 def _write_unary(

@@ -164,12 +164,15 @@ class _Bridge(torch.autograd.Function):
 
 
 def _wrap(tensors: Sequence[Tensor]) -> list[NDArray]:
-    """Return arrays on the memory of tensors, which the user's code may write into."""
+    """Return arrays on the memory of tensors, which the user's code may write into.
+
+    `data` has a version counter of its own: backward reads what stands in memory, as in MXNet,
+    so a write must not invalidate what operators before have saved.
+    """
     cls = ndarray if is_np_array() else NDArray
     for tensor in tensors:
-        if tensor.requires_grad:  # its array counts writes by another tensor
-            expose(tensor)
-    return [wrap_plain(cls, t.detach()) for t in tensors]
+        expose(tensor)
+    return [wrap_plain(cls, t.data) for t in tensors]
 
 
 class _Told(NamedTuple):

@@ -396,12 +396,11 @@ def reduction(
         data: Tensor, *, axis: Shape | None = None, keepdims: bool = False, exclude: bool = False
     ) -> Tensor:
         axes = axes_of(axis or None, data.ndim, exclude)
-        if not axes:  # everything is excluded; to torch no axes means all of them
-            return data.clone()
-        out = kernel(data, axes, keepdims)
+        # Everything is excluded, or there are no axes: to torch no axes means all of them.
+        out = kernel(data, axes, keepdims) if axes else data.clone()
         if out.dtype is not data.dtype:
             out = out.to(data.dtype)
-        return out if out.ndim else as_vector(out)
+        return out if out.ndim or keepdims else as_vector(out)
 
     facts.setdefault("repeatable", True)
     declare = op(name, *aliases, shape=reduced, method=method, **facts)

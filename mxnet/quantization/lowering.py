@@ -64,7 +64,8 @@ NORMALIZED_ORDERS = (None, "NCHW")
 class Packed(NamedTuple):
     """An 8-bit value of the new graph: uint8 with a known step and zero point.
 
-    `layer` is the layer that computes it, where the value has no other reader to mind.
+    `layer` is the layer that computes it, where the value has no other reader to mind. `low` is
+    the lower end of the range that an unsigned value shows; what is below 0 counts as 0.
     """
 
     entry: Entry
@@ -72,6 +73,7 @@ class Packed(NamedTuple):
     zero: int
     end: float
     layer: Node | None = None
+    low: float = 0.0
 
     @property
     def out_type(self) -> str:
@@ -145,6 +147,7 @@ class Lowering(Rebuild):
         if key not in self.entries and entry.node in self.packed:
             value = self.packed[entry.node]
             attrs = {"end": value.end, "zero": value.zero, "out_type": value.out_type}
+            attrs["low"] = value.low
             name = f"{entry.node.name}_with_range"
             ranged = self.make(int8_with_range, name, {"data": value.entry}, attrs, entry.node)
             for i in range(3):
@@ -230,7 +233,8 @@ def _quantize(walk: Lowering, node: Node) -> Lowered:
     entry = node.inputs[0]
     if scale is None or walk.graph.type_of(entry).dtype not in (torch.float32, None):
         return None  # 8-bit numbers pass as they are
-    return _round_in_layer(walk, node, scale) or walk.rounded(walk.mapped(entry), scale, node)
+    value = _round_in_layer(walk, node, scale) or walk.rounded(walk.mapped(entry), scale, node)
+    return value if value.zero else value._replace(low=node.typed["min_calib_range"])
 
 
 def _round_in_layer(walk: Lowering, node: Node, scale: Scale) -> Packed | None:
@@ -326,7 +330,7 @@ def _activate(walk: Lowering, node: Node) -> Lowered:
     if value.zero == 0:
         return value._replace(layer=None)
     entry = walk.make(int8_relu, node.name, {"data": value.entry}, {"zero": value.zero}, node)
-    return Packed(entry, value.step, value.zero, value.end)
+    return value._replace(entry=entry, layer=None)
 
 
 def _pool(walk: Lowering, node: Node) -> Lowered:
@@ -337,7 +341,7 @@ def _pool(walk: Lowering, node: Node) -> Lowered:
         return None
     attrs = {**node.typed, "zero": value.zero}
     entry = walk.make(int8_pooling, node.name, {"data": value.entry}, attrs, node)
-    return Packed(entry, value.step, value.zero, value.end)
+    return value._replace(entry=entry, layer=None)
 
 
 def _flatten(walk: Lowering, node: Node) -> Lowered:
@@ -345,7 +349,7 @@ def _flatten(walk: Lowering, node: Node) -> Lowered:
     if value is None:
         return None
     entry = walk.make(flatten, node.name, {"data": value.entry}, {}, node)
-    return Packed(entry, value.step, value.zero, value.end)
+    return value._replace(entry=entry, layer=None)
 
 
 def _join(walk: Lowering, node: Node) -> Lowered:

@@ -21,7 +21,7 @@ from ..formats.files import local_path
 from ..graph import Entry, Graph
 from ..graph.graph import compose, describe
 from ..graph.node import apply_atomic, atomic, both_spellings, is_atomic
-from ..graph.passes.infer import Inferred, infer_shapes, infer_types, unknown_for_zero
+from ..graph.passes.infer import Inferred, infer_from_given, infer_types
 from ..graph.passes.simplify import without_casts
 from ..graph.symbol_json import dumps, loads
 from ..quantization.fused_layers import fuse_layers
@@ -641,15 +641,12 @@ def _empty(cls: type[Symbol]) -> Symbol:
 
 def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
     """Infer shapes from those given by position (in argument order) or by name."""
-    exact = is_np_shape()
-    known_shapes = {}
-    for name, shape in _by_name(graph, args, kwargs, "shapes").items():
+    shapes = _by_name(graph, args, kwargs, "shapes")
+    for name, shape in shapes.items():
         if not isinstance(shape, tuple):
             raise TypeError(f"Arguments need to be shapes (tuple), but '{name}' is {type(shape)}.")
-        sizes = tuple(int(n) for n in shape)
-        known_shapes[name] = tuple(max(n, -1) for n in sizes) if exact else unknown_for_zero(sizes)
     _check_names(graph, kwargs, "InferShape")
-    return infer_shapes(graph, known_shapes, zero_is_unknown=not exact)
+    return infer_from_given(graph, shapes)
 
 
 def _infer_from_types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:

@@ -87,6 +87,16 @@ def init(
         return
     _amp_initialized = True
     logging.getLogger().info("Using AMP")
+    mixed_precision(target, target_precision_ops, conditional_fp32_ops, fp32_ops).__enter__()
+
+
+def mixed_precision(
+    target: str,
+    target_precision_ops: Sequence[str] | None = None,
+    conditional_fp32_ops: Sequence[tuple[str, str, Sequence[str]]] | None = None,
+    fp32_ops: Sequence[str] | None = None,
+) -> MixedPrecision:
+    """Return the scope in which operators cast their inputs; `init` enters it for good."""
     types = {"half": target, "full": "float32", "widest": WIDEST}
     kinds = {op: types.get(op.facts.precision_for(target)) for op in _legacy_operators()}
     kinds |= {registry.get(name): "float32" for name in fp32_ops or ()}
@@ -95,7 +105,7 @@ def init(
     for name, key, values in (*list_conditional_fp32_ops(target), *(conditional_fp32_ops or ())):
         conditional.setdefault(registry.get(name), []).append((key, tuple(values)))
     precisions = {op: kind for op, kind in kinds.items() if kind is not None}
-    MixedPrecision(target, precisions, conditional, _current_scale).__enter__()
+    return MixedPrecision(target, precisions, conditional, _current_scale)
 
 
 def _legacy_operators() -> list[Op]:

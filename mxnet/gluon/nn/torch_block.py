@@ -17,6 +17,7 @@ from ...imperative.handle import current, plain, wrap
 from ...imperative.history import FunctionRun, record_step
 from ...ndarray import NDArray
 from ...symbol import Symbol
+from ...util import is_np_shape
 from ..block import HybridBlock
 from ..parameter import Parameter, ParameterDict
 from ..torch_module import to_tensors
@@ -228,7 +229,8 @@ class TorchBlock(HybridBlock):
             if _address(tensor) in taken:
                 tensor = tensor.clone()
             taken.add(_address(tensor))
-            results.append(wrap(cls, tensor if tensor.ndim else tensor.reshape(1), ctx))
+            has_shape = tensor.ndim or is_np_shape()  # MXNet's classic arrays have an axis
+            results.append(wrap(cls, tensor if has_shape else tensor.reshape(1), ctx))
             return results[-1]
 
         converted = pytree.tree_map(convert, outputs)

@@ -194,6 +194,17 @@ def infer_shapes(
     return _solve(graph, known, kind)
 
 
+def infer_from_given(graph: Graph, given: Mapping[str, Sequence[int]]) -> Inferred:
+    """Complete the shapes of a graph from those that a user gives, with -1 for unknown sizes.
+
+    0 is unknown, too, unless it is a size (`np_shape`).
+    """
+    if is_np_shape():
+        sizes = {name: tuple(max(int(n), UNKNOWN) for n in shape) for name, shape in given.items()}
+        return infer_shapes(graph, sizes, zero_is_unknown=False)
+    return infer_shapes(graph, {n: unknown_for_zero(tuple(map(int, s))) for n, s in given.items()})
+
+
 def infer_types(graph: Graph, known: Mapping[str, Any], default: Any = None) -> Inferred:
     """Complete the data types (torch's) of a graph from those of some variables, by name.
 

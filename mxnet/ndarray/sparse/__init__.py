@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...base import integer_types, numeric_types
-from ...error import InvalidType
+from ...error import InvalidType, InvalidValue
 from ...imperative.apply import apply
 from ...imperative.handle import current
 from ...ops.sparse import cast_storage as _cast_storage
@@ -80,6 +80,8 @@ def cast_storage(
             "To convert to a CSR, the NDArray should be 2 Dimensional. Current shape is "
             f"{data.shape}"
         )
+    if data.ndim == 0:
+        raise InvalidValue("cast_storage: row_sparse needs an array with rows, not shape ().")
     return to_storage(current(data), target, data._ctx)
 
 

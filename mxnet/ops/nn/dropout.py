@@ -58,8 +58,9 @@ def dropout(
         )
     if not (run.training or mode == "always") or p == 0:
         return data.clone()
-    if not axes:
+    if not axes and data.is_contiguous():
         return torch.dropout(data, p, True)
+    # Torch would draw in the order of memory, and graphs choose other orders than eager calls.
     return data * _mask(data, p, axes)
 
 

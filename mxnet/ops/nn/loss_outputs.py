@@ -234,7 +234,8 @@ def _regression(
     def rule(
         grad: Tensor, out: Tensor, data: Tensor, label: Tensor, *, grad_scale: float
     ) -> tuple[Tensor, None]:
-        width = max(label.numel() // max(label.shape[0], 1), 1)
+        batch = label.shape[0] if label.ndim else 1
+        width = max(label.numel() // max(batch, 1), 1)
         return slope(out, label.reshape(out.shape)) * (grad_scale / width), None
 
     return record

@@ -427,8 +427,7 @@ def group_norm(
             f"shape ({num_groups},), got {tuple(gamma.shape)} and {tuple(beta.shape)}."
         )
     each = channels // num_groups
-    gamma = gamma.unsqueeze(1).expand(-1, each).reshape(-1)
-    beta = beta.unsqueeze(1).expand(-1, each).reshape(-1)
+    gamma, beta = gamma.repeat_interleave(each), beta.repeat_interleave(each)
     if not output_mean_var:
         return torch.group_norm(data, num_groups, gamma, beta, eps)
     area = data[0, 0].numel() if data.ndim > 2 else 1

@@ -158,7 +158,7 @@ def _with_range(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]
     fresh=True,
 )
 def int8_with_range(
-    data: Tensor, *, end: float, zero: int, out_type: str = "int8"
+    data: Tensor, *, end: float, zero: int, out_type: str = "int8", low: float = 0.0
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return an 8-bit array as MXNet's operators take it: int8 or uint8, and its range.
 
@@ -169,7 +169,7 @@ def int8_with_range(
     high = data.new_tensor([end], dtype=torch.float32)
     if zero:
         return data.bitwise_xor(SIGNED_ZERO).view(torch.int8), -high, high
-    return data.clone(), torch.zeros_like(high), high
+    return data.clone(), torch.full_like(high, low), high
 
 
 @op("_fused_int8_relu", types="uint8 -> uint8", shape=same, keeps_layout=True, fresh=True)
