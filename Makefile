@@ -26,11 +26,12 @@ QUICK := tests/executor tests/gluon tests/graph tests/imperative tests/io tests/
 # come first (tests/conftest.py); xdist would begin with those that have many tests.
 PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help test test-here test-quick test-gpu style types lint format demo bench docs site clean
+.PHONY: help test test-here test-quick nightly test-gpu style types lint format demo bench docs site clean
 
 help:
 	@echo "make test        run the linters, the type checker and all tests"
 	@echo "make test-quick  run the quick tests of the core, for the daily loop (2 minutes)"
+	@echo "make nightly     run all samples of all operators in all surroundings (half an hour)"
 	@echo "make test-gpu    run the tests of devices and operators on the GPU of this machine"
 	@echo "make demo        train a small network; results go to demo_output/"
 	@echo "make bench       measure speed"
@@ -73,6 +74,11 @@ test-here: $(READY)
 test-quick: $(READY)
 	$(BIN)/ruff check .
 	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" $(QUICK)
+
+# Every sample row in every surrounding, and all pairs of operators: half an hour.
+nightly: $(READY)
+	OMP_NUM_THREADS=1 MXNEXT_TEST_ALL_ROWS=1 $(BIN)/python -m pytest -q -n $(JOBS) \
+		tests/grammar/test_surroundings.py tests/grammar/test_pairs.py
 
 # The tests of devices on a real accelerator (without one, on two devices in ordinary memory), all
 # operators included. For CUDA: make TORCH_INDEX= test-gpu

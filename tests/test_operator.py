@@ -261,3 +261,53 @@ def test_arguments_are_described_with_their_defaults():
         "boolean, optional, default=1",
     ]
     assert mx.operator.get_operator_arguments("Concat").names == ["data", "num_args", "dim"]
+
+
+class Overwrite(mx.operator.CustomOp):
+    """Doubles its input, and writes other numbers over it, in forward and in backward."""
+
+    def forward(self, is_train, req, in_data, out_data, aux):
+        self.assign(out_data[0], req[0], in_data[0] * 2)
+        in_data[0][:] = 0.5
+
+    def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+        in_data[0][:] = 0.25
+        self.assign(in_grad[0], req[0], out_grad[0])
+
+
+@mx.operator.register("test_overwrite")
+class OverwriteProp(mx.operator.CustomOpProp):
+    def create_operator(self, ctx, in_shapes, in_dtypes):
+        return Overwrite()
+
+
+# What MXNet 1.9.1 gives for x = [-1, 2, 3] and the gradient of Custom(f(x)) + f(x).
+OVERWRITTEN = {
+    "sigmoid": ([1.0378828, 2.261594, 2.4051483], [0.375, 0.375, 0.375]),
+    "square": ([2.5, 8.5, 18.5], [-4, 8, 12]),
+    "relu": ([0.5, 4.5, 6.5], [2, 2, 2]),
+    "exp": ([1.2357589, 15.278112, 40.671074], [0.5, 0.5, 0.5]),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_backward_reads_what_custom_operators_write_into_their_inputs(name):
+    x = nd.array([-1.0, 2.0, 3.0])
+    x.attach_grad()
+    with mx.autograd.record():
+        between = getattr(nd, name)(x)
+        y = nd.Custom(between, op_type="test_overwrite") + between
+    y.backward()
+    between = getattr(mx.sym, name)(mx.sym.var("x"))
+    symbol = mx.sym.Custom(between, op_type="test_overwrite") + between
+    executor = symbol.bind(mx.cpu(), {"x": x}, {"x": nd.zeros(3)})
+    executor.forward(is_train=True)
+    executor.backward(nd.ones(3))
+    outputs, gradient = OVERWRITTEN[name]
+    for found, expected in (
+        (y, outputs),
+        (x.grad, gradient),
+        (executor.outputs[0], outputs),
+        (executor.grad_dict["x"], gradient),
+    ):
+        np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)

@@ -103,6 +103,13 @@ def test_copy_params_from():
     executor.copy_params_from({"fc1_bia": nd.ones(4)}, allow_extra_params=True)
 
 
+def test_reshape_to_sizes_of_zero():
+    with mx.np_shape(True):
+        executor = (mx.sym.var("x") * 2).bind(mx.cpu(), {"x": mx.nd.ones((2, 3))})
+        empty = executor.reshape(partial_shaping=True, x=(0, 3))
+        assert empty.forward()[0].shape == (0, 3)
+
+
 def test_reshape_shares_parameters():
     executor = mlp().simple_bind(mx.cpu(), data=(8, 5))
     small = executor.reshape(data=(2, 5), softmax_label=(2,))

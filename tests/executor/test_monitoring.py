@@ -11,6 +11,7 @@ import pytest
 import mxnet as mx
 from mxnet import nd
 from mxnet.base import NDArrayHandle, py_str
+from mxnet.contrib.amp.amp import mixed_precision
 from tests.batches import check_each
 from tests.golden import HERE
 from tests.grammar.calling import arrays_of, symbol_function
@@ -411,3 +412,27 @@ def test_monitors_stay_when_a_module_meets_other_shapes():
         module.forward(mx.io.DataBatch([nd.ones((size, 3))]), is_train=False)
         names = ["fc_output", "x", "fc_weight", "fc_bias"]
         assert [row[:2] for row in monitor.toc()] == [(step, name) for name in names]
+
+
+def test_monitors_watch_graphs_with_casts():
+    """Casts are made after the nodes they stand before; a watched graph runs them first."""
+    with mixed_precision("float16"):
+        symbol = sym.FullyConnected(sym.var("data"), num_hidden=3, no_bias=True, name="fc")
+    arrays = {"data": nd.ones((2, 4)), "fc_weight": nd.ones((3, 4))}
+    executor = symbol.bind(mx.cpu(), arrays, {n: a.copy() for n, a in arrays.items()})
+    monitor = mx.mon.Monitor(1, lambda x: x.max(), pattern="fc_.*")
+    monitor.install(executor)
+    monitor.tic()
+    executor.forward(is_train=True)
+    executor.backward(nd.ones((2, 3)))
+    assert ("fc_output", "4.0\t") in [row[1:] for row in monitor.toc()]
+
+
+def test_monitors_watch_empty_arrays():
+    with mx.np_shape(True):
+        executor = (sym.var("x") > 0).bind(mx.cpu(), {"x": nd.zeros((0, 2), dtype="int32")})
+        monitor = mx.mon.Monitor(1)
+        monitor.install(executor)
+        monitor.tic()
+        executor.forward()
+        assert [name for _, name, _ in monitor.toc()] == ["_greater_scalar0_output", "x"]

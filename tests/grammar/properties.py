@@ -13,7 +13,7 @@ from tests.grammar.sampling import Row
 Test = TypeVar("Test", bound=Callable)
 
 
-ALL_ROWS = bool(os.environ.get("MXNEXT_TEST_ALL_ROWS"))  # set by `make test-nightly`
+ALL_ROWS = bool(os.environ.get("MXNEXT_TEST_ALL_ROWS"))  # set by `make nightly`
 
 
 def at_nightly_rate(at_most: int) -> int | None:

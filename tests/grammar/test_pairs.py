@@ -1,6 +1,6 @@
 """Two operators in a row give the same eagerly, bound, hybridized, and one by one.
 
-`make test` checks every operator with some of its neighbors, `make test-nightly` with all.
+`make test` checks every operator with some of its neighbors, `make nightly` with all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every operator gives the results of its plain eager call in every surrounding.
 
 `surroundings/` has the surroundings. One row of each operator runs in all of them;
-`make test-nightly` runs all rows.
+`make nightly` runs all rows.
 """
 
 from __future__ import annotations

@@ -450,3 +450,8 @@ def test_scattered_division_by_csr_is_row_sparse():
     out = nd._internal._scatter_elemwise_div(rows, below)
     assert out.stype == "row_sparse"
     assert out.asnumpy().tolist() == [[1, 0], [0, 0], [1, 2]]
+
+
+def test_arrays_without_rows_cannot_be_row_sparse():
+    with mx.np_shape(True), pytest.raises(mx.MXNetError, match="needs an array with rows"):
+        mx.nd.cast_storage(mx.nd.ones(()), stype="row_sparse")

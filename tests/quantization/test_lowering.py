@@ -102,6 +102,16 @@ def test_nodes_without_calibration_get_integers_with_their_range():
     np.testing.assert_allclose(found.asnumpy(), [1.0, -0.5], atol=0.02)
 
 
+@pytest.mark.parametrize("low", [-1.0, 0.0, 0.25])
+def test_unsigned_ranges_are_the_calibrated_ones(low):
+    quantize = {"out_type": "uint8", "min_calib_range": low, "max_calib_range": 1.5}
+    symbol = mx.sym.contrib.quantize_v2(mx.sym.var("x"), **quantize)
+    x = mx.nd.array([[0.5, 1.0]])
+    outputs = symbol.bind(mx.cpu(), {"x": x}).forward()
+    expected = mx.nd.contrib.quantize_v2(x, **quantize)
+    assert [o.asnumpy().tolist() for o in outputs] == [e.asnumpy().tolist() for e in expected]
+
+
 def test_networks_of_any_batch_run():
     net, data, _ = quantized_block(network())
     both = net(data).asnumpy()

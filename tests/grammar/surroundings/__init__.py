@@ -6,16 +6,15 @@ for eager, bound and hybridized calls. `test_surroundings.py` runs every row in 
 and compares outputs, gradients and auxiliary states with those of the plain call.
 
 >>> @surrounding
-... def gradients_are_asked_for_twice(call):
-...     arrays = call.attach(call.arrays())
-...     return eager(call, call.attach(arrays))
+... def static_block(call):
+...     return hybridized(call, static_alloc=True, static_shape=True)
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.grammar.surroundings.calls import FORMS, Call, Form, Results
@@ -76,11 +75,12 @@ def in_every_form(
     *,
     applies: Callable[[Call], bool] | None = None,
     roundings: float = DEFAULT_ROUNDINGS,
+    forms: Sequence[Form] = FORMS,
 ) -> Callable:
     """Register a function of a form and a call once for each form that can run the call."""
 
     def register(function: Callable[[Form, Call], Results]) -> Callable[[Form, Call], Results]:
-        for form in FORMS:
+        for form in forms:
             _add(
                 f"{function.__name__} ({form.name})",
                 lambda call, form=form: function(form, call),

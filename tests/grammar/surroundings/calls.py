@@ -197,14 +197,9 @@ class Form:
         return self.run(call, **options)
 
 
-def eager(
-    call: Call,
-    arrays: list[NDArray] | None = None,
-    before: Wrapper | None = None,
-    after: Wrapper | None = None,
-) -> Results:
-    """Run a call eagerly; given arrays have gradients attached."""
-    arrays = call.attach(call.arrays()) if arrays is None else arrays
+def eager(call: Call, before: Wrapper | None = None, after: Wrapper | None = None) -> Results:
+    """Run a call eagerly."""
+    arrays = call.attach(call.arrays())
     with recording(call):
         outputs = call.compute(mx.nd, arrays, before, after)
     call.backward(outputs)
@@ -255,9 +250,9 @@ class CallBlock(mx.gluon.HybridBlock):
         return outputs[0] if len(outputs) == 1 else outputs
 
 
-def run_block(call: Call, block: Any, arrays: list[NDArray] | None = None) -> Results:
+def run_block(call: Call, block: Any) -> Results:
     """Run forward and backward of a block that takes the call's arrays."""
-    arrays = call.attach(call.arrays()) if arrays is None else arrays
+    arrays = call.attach(call.arrays())
     with recording(call):
         out = block(*arrays)
     outputs = list(out) if isinstance(out, list | tuple) else [out]
@@ -282,3 +277,4 @@ EAGER = Form("eager", eager, lambda call: True)
 BOUND = Form("bound", bound, lambda call: True)
 HYBRIDIZED = Form("hybridized", hybridized, lambda call: call.count > 0)
 FORMS = (EAGER, BOUND, HYBRIDIZED)
+RECORDED = (EAGER, HYBRIDIZED)  # with `autograd.backward`; executors have a backward of their own

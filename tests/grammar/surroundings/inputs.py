@@ -1,4 +1,4 @@
-"""Inputs on memory that something else owns, and gradients that are asked for in other ways."""
+"""Inputs on memory that something else owns, and other ways to ask for gradients."""
 
 from __future__ import annotations
 
@@ -10,14 +10,7 @@ import numpy as np
 import mxnet as mx
 from mxnet.ndarray import NDArray
 from tests.grammar.surroundings import in_every_form, surrounding
-from tests.grammar.surroundings.calls import (
-    Call,
-    Form,
-    Results,
-    eager,
-    is_recorded,
-    recording,
-)
+from tests.grammar.surroundings.calls import RECORDED, Call, Form, Results, eager, is_recorded
 
 
 @in_every_form
@@ -25,113 +18,149 @@ def plain(form: Form, call: Call) -> Results:
     return form(call)
 
 
-def _with_inputs(call: Call, place: Callable[[np.ndarray], NDArray]) -> Results:
-    return eager(call, call.attach([place(a) for a in call.row.arrays()]))
+# -- where inputs are ------------------------------------------------------------------------------
+
+
+class Placed(Call):
+    """A call whose inputs are put somewhere by `place`."""
+
+    place: Callable[[np.ndarray], NDArray]
+
+    def arrays(self) -> list[NDArray]:
+        return [self.place(a) for a in self.row.arrays()]
+
+
+def _run_placed(form: Form, call: Call, place: Callable[[np.ndarray], NDArray]) -> Results:
+    placed = call.like(Placed)
+    placed.place = place
+    return form(placed)
 
 
 def _has_axes(call: Call) -> bool:
     return call.count > 0 and all(a.ndim and a.size for a in call.row.arrays())
 
 
-@surrounding(applies=_has_axes)
-def inputs_in_the_middle_of_an_array(call: Call) -> Results:
+@in_every_form(applies=_has_axes)
+def inputs_in_the_middle_of_an_array(form: Form, call: Call) -> Results:
     def place(values: np.ndarray) -> NDArray:
         around = mx.nd.zeros((len(values) + 2, *values.shape[1:]), dtype=values.dtype)
         around[1:-1] = mx.nd.array(values, dtype=values.dtype)
         return around[1:-1]
 
-    return _with_inputs(call, place)
+    return _run_placed(form, call, place)
 
 
-@surrounding(applies=_has_axes)
-def inputs_that_are_rows(call: Call) -> Results:
+@in_every_form(applies=_has_axes)
+def inputs_that_are_rows(form: Form, call: Call) -> Results:
     def place(values: np.ndarray) -> NDArray:
-        batch = np.stack([values * 0, values, values * 0])
+        batch = np.stack([np.zeros_like(values), values, np.zeros_like(values)])
         return mx.nd.array(batch, dtype=values.dtype)[1]
 
-    return _with_inputs(call, place)
+    return _run_placed(form, call, place)
 
 
-@surrounding(applies=_has_axes)
-def reshaped_inputs(call: Call) -> Results:
-    return _with_inputs(call, lambda v: mx.nd.array(v.reshape(-1), dtype=v.dtype).reshape(v.shape))
+@in_every_form(applies=_has_axes)
+def reshaped_inputs(form: Form, call: Call) -> Results:
+    def place(values: np.ndarray) -> NDArray:
+        return mx.nd.array(values.reshape(-1), dtype=values.dtype).reshape(values.shape)
+
+    return _run_placed(form, call, place)
 
 
-@surrounding(applies=lambda call: call.count > 0)
-def inputs_from_numpy_without_a_copy(call: Call) -> Results:
-    return _with_inputs(call, mx.nd.from_numpy)
+@in_every_form(applies=lambda call: call.count > 0)
+def inputs_from_numpy_without_a_copy(form: Form, call: Call) -> Results:
+    return _run_placed(form, call, mx.nd.from_numpy)
 
 
-@surrounding(applies=lambda call: all(a.dtype != bool for a in call.row.arrays()) and call.count)
-def inputs_from_dlpack(call: Call) -> Results:
-    return _with_inputs(call, mx.nd.from_dlpack)
+@in_every_form(applies=lambda call: all(a.dtype != bool for a in call.row.arrays()) and call.count)
+def inputs_from_dlpack(form: Form, call: Call) -> Results:
+    return _run_placed(form, call, mx.nd.from_dlpack)
 
 
-@surrounding(applies=lambda call: call.differentiated)
-def gradients_attached_twice(call: Call) -> Results:
-    return eager(call, call.attach(call.attach(call.arrays())))
+# -- how gradients are asked for -------------------------------------------------------------------
 
 
-@surrounding(applies=lambda call: call.differentiated)
-def gradients_added_over_two_backwards(call: Call) -> Results:
-    arrays = call.attach(call.arrays(), "add")
-    for _ in range(2):
-        outputs = _record(call, arrays)
-        call.backward(outputs)
-    results = call.results(outputs, arrays)
+def _has_gradients(call: Call) -> bool:
+    return bool(call.differentiated)
+
+
+class AttachedTwice(Call):
+    def attach(self, arrays, grad_req="write"):
+        return super().attach(super().attach(arrays, "add"), grad_req)
+
+
+@in_every_form(applies=_has_gradients, forms=RECORDED)
+def gradients_attached_twice(form: Form, call: Call) -> Results:
+    return form(call.like(AttachedTwice))
+
+
+class AddedTwice(Call):
+    def attach(self, arrays, grad_req="write"):
+        return super().attach(arrays, "add")
+
+    def backward(self, outputs, **options):
+        super().backward(outputs, retain_graph=True)
+        super().backward(outputs)
+
+
+@in_every_form(applies=_has_gradients, forms=RECORDED)
+def gradients_added_over_two_backwards(form: Form, call: Call) -> Results:
+    results = form(call.like(AddedTwice))
     results.gradients = {i: g / np.array(2, g.dtype) for i, g in results.gradients.items()}
     return results
 
 
-@surrounding(applies=lambda call: call.differentiated)
-def second_backward_of_a_retained_graph(call: Call) -> Results:
-    arrays = call.attach(call.arrays())
-    outputs = _record(call, arrays)
-    call.backward(outputs, retain_graph=True)
-    for i in call.differentiated:
-        arrays[i].grad[()] = 0  # some gradients are left alone: those of labels and indices
-    call.backward(outputs)
-    return call.results(outputs, arrays)
+class Retained(Call):
+    """A call whose second backward has to write what the first one wrote."""
+
+    def attach(self, arrays, grad_req="write"):
+        self.attached = super().attach(arrays, grad_req)
+        return self.attached
+
+    def backward(self, outputs, **options):
+        super().backward(outputs, retain_graph=True)
+        for i in self.differentiated:  # zeros: the gradients of labels are left alone
+            self.attached[i].grad[()] = 0
+        super().backward(outputs)
 
 
-@surrounding(applies=lambda call: call.differentiated)
-def autograd_grad(call: Call) -> Results:
-    arrays = call.attach(call.arrays())
-    outputs = _record(call, arrays)
-    heads = [i for i, o in enumerate(outputs) if is_recorded(o)]
-    gradients = call.head_gradients(outputs)
-    variables = [arrays[i] for i in call.differentiated]
-    results = call.results(outputs, arrays)
-    if heads:
-        found = mx.autograd.grad(
-            [outputs[i] for i in heads], variables, [gradients[i] for i in heads]
-        )
-        results.gradients = {
-            i: g.asnumpy() for i, g in zip(call.differentiated, found, strict=True)
-        }
-    return results
+@in_every_form(applies=_has_gradients, forms=RECORDED)
+def second_backward_of_a_retained_graph(form: Form, call: Call) -> Results:
+    return form(call.like(Retained))
 
 
-@surrounding(applies=lambda call: call.differentiated)
-def backward_in_another_thread(call: Call) -> Results:
-    arrays = call.attach(call.arrays())
-    outputs = _record(call, arrays)
-    in_threads([lambda: call.backward(outputs)])
-    return call.results(outputs, arrays)
+class Differentiated(Retained):
+    """A call whose gradients come from `autograd.grad`."""
+
+    def backward(self, outputs, **options):
+        pairs = zip(outputs, self.head_gradients(outputs), strict=True)
+        heads = [(o, g) for o, g in pairs if is_recorded(o)]
+        variables = [self.attached[i] for i in self.differentiated]
+        if heads:
+            outputs, gradients = zip(*heads, strict=True)
+            found = mx.autograd.grad(list(outputs), variables, list(gradients))
+            for variable, gradient in zip(variables, found, strict=True):
+                variable.grad[()] = gradient
+
+
+@in_every_form(applies=_has_gradients, forms=RECORDED)
+def autograd_grad(form: Form, call: Call) -> Results:
+    return form(call.like(Differentiated))
+
+
+class BackwardInThread(Call):
+    def backward(self, outputs, **options):
+        in_threads([lambda: super(BackwardInThread, self).backward(outputs)])
+
+
+@in_every_form(applies=_has_gradients, forms=RECORDED)
+def backward_in_another_thread(form: Form, call: Call) -> Results:
+    return form(call.like(BackwardInThread))
 
 
 @surrounding(applies=lambda call: call.differentiated and not call.is_random)
 def called_in_four_threads(call: Call) -> Results:
     return check_equal(in_threads([lambda: eager(call)] * 4))
-
-
-def _record(call: Call, arrays: list[NDArray]) -> list[NDArray]:
-    """Run a call with new auxiliary states, so that a second run equals the first."""
-    fresh = call.arrays()
-    for i in call.written:
-        arrays[i] = fresh[i]
-    with recording(call):
-        return call.compute(mx.nd, arrays)
 
 
 THREAD_SECONDS = 60

@@ -115,6 +115,19 @@ def test_it_drops_a_fraction_and_scales_the_rest() -> None:
     np.testing.assert_allclose(data.grad.asnumpy(), values)
 
 
+def test_dropout_masks_do_not_depend_on_the_layout_in_memory() -> None:
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x):
+            return F.Dropout(F.transpose(x), p=0.5, mode="always")
+
+    net, data = Net(), mx.nd.array(ONES)
+    mx.random.seed(3)
+    eager = net(data).asnumpy()
+    net.hybridize()
+    mx.random.seed(3)
+    np.testing.assert_array_equal(net(data).asnumpy(), eager)
+
+
 def test_one_decision_holds_along_axes() -> None:
     with mx.autograd.record():
         out = mx.nd.Dropout(mx.nd.array(ONES), p=0.5, axes=(1,)).asnumpy()

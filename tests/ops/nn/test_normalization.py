@@ -166,3 +166,13 @@ def test_weight_decay_does_not_shrink_a_fixed_gamma():
         module.update()
     gamma = module.get_params()[0]["bn_gamma"].asnumpy()
     assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, whatever the steps
+
+
+def test_group_norm_with_moments_equals_group_norm_without():
+    data = mx.nd.array(DATA)
+    gamma, beta = mx.nd.array([2]), mx.nd.array([3])
+    expected = mx.nd.GroupNorm(data, gamma, beta).asnumpy()
+    output, mean, std = mx.nd.GroupNorm(data, gamma, beta, output_mean_var=True)
+    np.testing.assert_allclose(output.asnumpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(mean.asnumpy().ravel(), DATA.mean((1, 2, 3)), atol=1e-6)
+    np.testing.assert_allclose(std.asnumpy().ravel(), DATA.std((1, 2, 3)), rtol=1e-4)

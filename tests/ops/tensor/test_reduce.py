@@ -1,0 +1,19 @@
+"""Reductions of arrays without axes."""
+
+from __future__ import annotations
+
+import pytest
+
+import mxnet as mx
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod"])
+def test_reductions_of_a_scalar_have_one_axis(name: str) -> None:
+    """As in MXNet, the first call, a cached one and a graph give the same shape."""
+    with mx.np_shape(True):
+        scalar = mx.nd.ones(())
+        function = getattr(mx.nd, name)
+        assert [function(scalar).shape, function(scalar).shape] == [(1,), (1,)]
+        assert function(scalar, keepdims=True).shape == ()
+        symbol = getattr(mx.sym, name)(mx.sym.var("x"))
+        assert symbol.bind(mx.cpu(), {"x": scalar}).forward()[0].shape == (1,)
