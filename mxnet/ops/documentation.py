@@ -381,6 +381,7 @@ _INT8 = {
     "step": "Real number that one step of the result represents.",
     "zero": "Integer that represents 0, as 128 in signed arrays.",
     "end": "Largest number that the array represents.",
+    "low": "Smallest number that an unsigned array represents.",
     "steps": "Real number that one step of each array represents.",
     "zeros": "Integer that represents 0 in each array.",
     "data_step": "Real number that one step of data represents.",

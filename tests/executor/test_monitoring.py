@@ -429,7 +429,7 @@ def test_monitors_watch_graphs_with_casts():
 
 
 def test_monitors_watch_empty_arrays():
-    with mx.np_shape(True):
+    with mx.np_shape(True), mx.name.NameManager():
         executor = (sym.var("x") > 0).bind(mx.cpu(), {"x": nd.zeros((0, 2), dtype="int32")})
         monitor = mx.mon.Monitor(1)
         monitor.install(executor)
