@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,19 @@ def eager_function(name: str) -> Callable[..., Any]:
 def symbol_function(name: str) -> Callable[..., Any]:
     """Return a function of an operator that composes symbols."""
     return codegen.make_function(registry.get(name), name)
+
+
+def compose(row: Row, inputs: Sequence[mx.sym.Symbol], name: str = "it") -> mx.sym.Symbol:
+    """Return the row's operator on symbols.
+
+    Its inputs are given by name: unlike an array, a symbol at the place of an input that is not in
+    force, such as `data_lengths` of ``CTCLoss(use_label_lengths=True)``, is an error.
+    """
+    op, function = registry.get(row.op), symbol_function(row.op)
+    if op.variadic is not None:
+        return function(*inputs, name=name, **row.attrs)
+    names = op.wanted_inputs(op.parse(row.attrs))
+    return function(**dict(zip(names, inputs, strict=False)), name=name, **row.attrs)
 
 
 def arrays_of(row: Row) -> list[NDArray]:

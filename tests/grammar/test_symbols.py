@@ -9,9 +9,9 @@ from mxnet.ops import registry
 from tests.grammar.calling import (
     arrays_of,
     call,
+    compose,
     differentiable,
     run_backward,
-    symbol_function,
 )
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 
 def _symbol(row: Row, count: int) -> mx.sym.Symbol:
     inputs = [mx.sym.Variable(f"in{i}") for i in range(count)]
-    return symbol_function(row.op)(*inputs, name="it", **row.attrs)
+    return compose(row, inputs)
 
 
 def _bound(symbol: mx.sym.Symbol, row: Row, reqs: dict[str, str]) -> mx.executor.Executor:

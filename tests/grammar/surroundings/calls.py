@@ -14,7 +14,7 @@ from mxnet import autograd, dtypes
 from mxnet.imperative.gradient import recorded_node
 from mxnet.ndarray import NDArray
 from mxnet.ops import registry
-from tests.grammar.calling import arrays_of, differentiable, eager_function, symbol_function
+from tests.grammar.calling import arrays_of, compose, differentiable, eager_function
 from tests.grammar.sampling import Row
 
 SMALL_SUM = 0.1  # results below may be what is left of larger terms that cancel
@@ -53,8 +53,8 @@ def _compare(actual: np.ndarray, expected: np.ndarray, what: str, roundings: flo
         np.testing.assert_array_equal(actual, expected, err_msg=what)
         return
     rtol = roundings * float(np.finfo(expected.dtype).eps)
-    finite = expected[np.isfinite(expected)].astype(np.float64)
-    atol = rtol * np.abs(finite).max(initial=SMALL_SUM)
+    actual, expected = actual.astype(np.float64), expected.astype(np.float64)
+    atol = rtol * np.abs(expected[np.isfinite(expected)]).max(initial=SMALL_SUM)
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=atol, err_msg=what)
 
 
@@ -112,7 +112,7 @@ class Call:
             for i in self.differentiated:
                 inputs[i] = before(F, inputs[i])
         if is_symbolic(F):
-            symbol = symbol_function(self.row.op)(*inputs, name="it", **self.row.attrs)
+            symbol = compose(self.row, inputs)
             outputs = [symbol] if len(symbol.list_outputs()) == 1 else list(symbol)
         else:
             out = eager_function(self.row.op)(*inputs, **self.row.attrs)
