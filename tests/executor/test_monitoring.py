@@ -14,7 +14,7 @@ from mxnet.base import NDArrayHandle, py_str
 from mxnet.contrib.amp.amp import mixed_precision
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.grammar.calling import arrays_of, symbol_function
+from tests.grammar.calling import arrays_of, compose
 from tests.grammar.sampling import families, rows_of
 
 sym = mx.sym
@@ -341,7 +341,7 @@ def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
         row, expected = case
         arrays = arrays_of(row)
         variables = [sym.var(f"v{i}") for i in range(len(arrays))]
-        graph = symbol_function(row.op)(*variables, name="node", **row.attrs)
+        graph = compose(row, variables, name="node")
         names = []
         cached = nd.CachedOp(graph)
         cached._register_op_hook(lambda name, op, array: names.append(name), True)

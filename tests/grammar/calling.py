@@ -39,7 +39,7 @@ def compose(row: Row, inputs: Sequence[mx.sym.Symbol], name: str = "it") -> mx.s
     if op.variadic is not None:
         return function(*inputs, name=name, **row.attrs)
     names = op.wanted_inputs(op.parse(row.attrs))
-    return function(**dict(zip(names, inputs, strict=False)), name=name, **row.attrs)
+    return function(**dict(zip(names[: len(inputs)], inputs, strict=True)), name=name, **row.attrs)
 
 
 def arrays_of(row: Row) -> list[NDArray]:

@@ -13,7 +13,7 @@ from mxnet.convert.torch_rows import REFUSED
 from mxnet.onnx.builder import UnsupportedExport, rows, why_refused
 from mxnet.onnx.export import build_model
 from mxnet.ops import registry
-from tests.grammar.calling import arrays_of, call, symbol_function
+from tests.grammar.calling import arrays_of, call, compose
 from tests.grammar.conftest import sampled
 from tests.grammar.sampling import Row
 from tests.onnx.running import assert_equal_outputs, run
@@ -43,7 +43,7 @@ def _build(row: Row, arrays: list, opset: int) -> tuple[onnx.ModelProto, dict]:
     """Return the model of a sample row and its inputs."""
     op = registry.get(row.op)
     named = {f"in{i}": a for i, a in enumerate(arrays)}
-    symbol = symbol_function(row.op)(*map(mx.sym.var, named), name="it", **row.attrs)
+    symbol = compose(row, [mx.sym.var(name) for name in named])
     params = {n: named[n] for n in PARAMETERS.get(op.name, ())}
     free = {n: a for n, a in named.items() if n in symbol.list_inputs() and n not in params}
     shapes = {n: a.shape for n, a in free.items()}
