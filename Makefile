@@ -15,11 +15,11 @@ unexport PYTHONDONTWRITEBYTECODE
 OLD_PROCESSOR := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 \
 	MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE
 # What kernels compute; structure, files and processes do not depend on the instructions.
-NUMERICS := tests/executor tests/ops tests/optimizer tests/imperative/test_gradients.py \
+NUMERICS := tests/runtime tests/ops tests/optimizer \
 	tests/graph/test_optimize.py tests/graph/test_fuse_recurrent.py \
 	tests/gluon/test_golden.py tests/gluon/test_layers.py tests/gluon/test_rnn_cells.py
 # The core without processes, other formats and properties of every operator: the daily loop.
-QUICK := tests/executor tests/gluon tests/graph tests/imperative tests/io tests/metric \
+QUICK := tests/runtime tests/gluon tests/graph tests/io tests/metric \
 	tests/module tests/ndarray tests/numpy tests/ops tests/optimizer tests/symbol tests/state \
 	$(filter-out %docs.py %docstrings.py %memory.py %runtime.py,$(wildcard tests/test_*.py))
 # Tests of a file run in one process: fixtures of a module are made once. Files with slow tests

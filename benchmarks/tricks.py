@@ -169,8 +169,8 @@ TRICKS = (
     ),
     Trick(
         "call cache", "exp of 100 elements", _SMALL, "mx.nd.exp(a)",
-        ("imperative/call_functions.py",), "tests/grammar/test_equal_paths.py::test_values_and_dtypes_are_equal",
-        without="import mxnet.imperative.call_functions as c; c._remember = lambda *_: None\n", number=2000,
+        ("runtime/calls.py",), "tests/grammar/test_equal_paths.py::test_values_and_dtypes_are_equal",
+        without="import mxnet.runtime.calls as c; c._remember = lambda *_: None\n", number=2000,
     ),
     Trick(
         "fused optimizers", "Adam over 160 parameters", _OPTIMIZER, "update(numbers, grads, weights)",
@@ -179,12 +179,12 @@ TRICKS = (
     ),
     Trick(
         "captured steps", "forward and backward through 250 small operators", _TRAINED_CHAIN, "step()",
-        ("executor/capture.py", "executor/captured_step.py", "executor/repetition.py"),
+        ("runtime/capture.py", "runtime/captured_step.py", "runtime/repetition.py"),
         "tests/grammar/test_repeated_steps.py::test_captured_steps_equal_first_steps",
-        without="from mxnet.executor.repetition import Repetition; Repetition.is_possible = lambda *_: False\n", number=5,
+        without="from mxnet.runtime.repetition import Repetition; Repetition.is_possible = lambda *_: False\n", number=5,
     ),
-    Trick("specialize", "ResNet-18 b1", _RESNET, _PREDICT, ("executor/program.py",), _PASSES),
-    Trick("in_place", "12 operators on 400,000 elements", _MIDDLE, "run()", ("executor/program.py",), _PASSES, number=5),
+    Trick("specialize", "ResNet-18 b1", _RESNET, _PREDICT, ("runtime/program.py",), _PASSES),
+    Trick("in_place", "12 operators on 400,000 elements", _MIDDLE, "run()", ("runtime/program.py",), _PASSES, number=5),
     Trick("remove_identities", "8 Dense layers of 64 units", _MLP, _PREDICT, ("graph/passes/simplify.py",), _PASSES, number=100),
     Trick("pack_convolutions", "ResNet-18 b1", _RESNET, _PREDICT, _CONVOLUTIONS, _PASSES),
     Trick("fold_batch_norm", "ResNet-18 b1", _RESNET, _PREDICT, _CONVOLUTIONS, _PASSES),
@@ -192,7 +192,7 @@ TRICKS = (
     Trick("drop_finite_checks", "MobileNetV2 b1", _MOBILE, _PREDICT, _CONVOLUTIONS, _PASSES),
     Trick(
         "oneDNN graph", "MobileNetV2 b1", _MOBILE + "\nnet.hybridize(backend=engine); predict(net, x)", _PREDICT,
-        ("executor/onednn_graph.py",), "tests/executor/test_onednn_graph.py::test_parameters_that_change_are_seen",
+        ("runtime/onednn_graph.py",), "tests/runtime/test_onednn_graph.py::test_parameters_that_change_are_seen",
         without="engine = None\n",
     ),
     Trick("packed weights of dense layers", "8 of 2048 x 2048, 16 rows", _dense(rows=16), _PREDICT, ("ops/fused/dense.py",),
@@ -228,7 +228,7 @@ TRICKS = (
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
         ("graph/passes/composites.py", "ops/fused/likelihood.py"), "tests/ops/fused/test_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
-        "tests/executor/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
+        "tests/runtime/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
 )  # fmt: skip
 
 

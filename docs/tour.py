@@ -143,7 +143,7 @@ def backward(head: Array, leaves: Sequence[Array]) -> None:
 # The functions that users call are generated from the records.
 nd = {name: lambda *a, _op=record, **k: call(_op, *a, **k) for name, record in REGISTRY.items()}
 
-# The real ones: mxnet/imperative/README.md lists them in the order of a call; mxnet/ndarray/.
+# The real ones: mxnet/runtime/README.md lists them in the order of a call; mxnet/ndarray/.
 
 
 # 3. Graphs ----------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class Executor:
         backward(self.output, self.trained)
 
 
-# The real ones: mxnet/executor/README.md lists them in the order of a call.
+# The real ones: mxnet/runtime/README.md lists them in the order of a call.
 
 
 # 6. Training --------------------------------------------------------------------------------

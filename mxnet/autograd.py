@@ -19,7 +19,10 @@ import torch
 from .anomaly import detect_anomaly
 from .base import string_types
 from .error import InvalidValue, MXNetError
-from .imperative.gradient import (
+from .ndarray import NDArray
+from .ops.interpreters import active
+from .runtime.array import current, plain, wrap, wrap_plain
+from .runtime.backward import (
     attach,
     differentiate,
     gradient_array,
@@ -27,12 +30,9 @@ from .imperative.gradient import (
     run_backward,
     write_received,
 )
-from .imperative.handle import current, plain, wrap, wrap_plain
-from .imperative.history import FunctionRun, record_step
-from .imperative.state import Session, backward_mode, state
-from .imperative.tracing import traced_entry
-from .ndarray import NDArray
-from .ops.interpreters import active
+from .runtime.recording import FunctionRun, record_step
+from .runtime.state import Session, backward_mode, state
+from .runtime.tracing import traced_entry
 
 __all__ = [
     "Function",

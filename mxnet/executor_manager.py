@@ -14,8 +14,8 @@ from typing import Any
 from .context import Context, cpu
 from .error import ShapeError
 from .executor import Executor
-from .imperative.handle import plain, writable
 from .ndarray import NDArray
+from .runtime.array import plain, writable
 from .symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]

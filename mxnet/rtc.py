@@ -12,8 +12,8 @@ import torch
 from . import accelerator, dtypes
 from .base import MXNetError, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
 from .context import Context, torch_device
-from .imperative.handle import exported
 from .ndarray import NDArray
+from .runtime.array import exported
 
 __all__ = ["CudaKernel", "CudaModule"]
 

@@ -126,7 +126,7 @@ import mxnet as mx
 def made():
     return sum(isinstance(f, types.FunctionType) for f in get(mx.nd).values())
 
-assert {"onnxruntime", "openvino", "onednn_graph"} <= set(mx.executor.backends.backend_names())
+assert {"onnxruntime", "openvino", "onednn_graph"} <= set(mx.runtime.backends.backend_names())
 assert "mxnet.onnx" not in sys.modules
 get = vars(types.ModuleType)["__dict__"].__get__
 few, names = made(), dir(mx.nd)

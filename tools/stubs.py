@@ -60,7 +60,7 @@ TARGETS = (
         "NDArray",
         "mxnet.ndarray.ndarray",
         "Handle",
-        "mxnet.imperative.handle",
+        "mxnet.runtime.array",
         ("op", "contrib", "image", "linalg", "random", "sparse", "functions"),
     ),
     Target(

@@ -12,12 +12,12 @@ import torch
 
 from .. import accelerator
 from ..error import FormatError, MXNetError
-from ..imperative.handle import plain, wrap_plain
 from ..io import NDArrayIter
 from ..lr_scheduler import LRScheduler
 from ..metric import EvalMetric
 from ..ndarray import NDArray
 from ..optimizer import Optimizer
+from ..runtime.array import plain, wrap_plain
 
 PLAIN = (bool, int, float, str, type(None))
 

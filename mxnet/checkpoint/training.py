@@ -13,8 +13,8 @@ from torch import Tensor
 from ..error import FormatError, MXNetError
 from ..formats import params_file, tree_file
 from ..formats.files import local_path
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from ..runtime.array import plain, wrap_plain
 from . import background
 from .files import (
     find_newest,

@@ -20,10 +20,10 @@ from ..contrib.quantization.convert import quantize_folded
 from ..error import InvalidValue
 from ..formats import safetensors_file
 from ..formats.atomic import one_commit, replacing
-from ..imperative.handle import wrap_plain
 from ..model import named_params, write_symbol
 from ..ndarray import NDArray
 from ..onnx.export import build_model, write_model
+from ..runtime.array import wrap_plain
 from ..tracking import progress
 from .isolated import run_file
 from .source import (

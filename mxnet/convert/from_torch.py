@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from ..error import FormatError, InvalidType, MXNetError
 from ..formats import safetensors_file
 from ..gluon import Block, Parameter, SymbolBlock
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..onnx.importer import import_to_gluon
+from ..runtime.array import wrap_plain
 from .source import Report, compare
 from .torch_architectures import fit_layers, fitting
 

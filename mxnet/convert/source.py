@@ -19,10 +19,10 @@ from ..dtypes import to_numpy
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
-from ..imperative.handle import plain
 from ..ndarray import NDArray
 from ..onnx.export import load_parameters, load_symbol
 from ..onnx.translate import Translator, ignored_variables
+from ..runtime.array import plain
 from ..symbol import Symbol
 
 Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]

@@ -9,8 +9,8 @@ from typing import Any
 from ..error import MXNetError
 from ..gluon import Block
 from ..gluon.parameter.dictionary import named_arrays, without_kind
-from ..imperative.handle import plain
 from ..ndarray import NDArray
+from ..runtime.array import plain
 from .from_torch import load_torch_parameters
 
 HUB = "hf://"

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from .. import profiler
 from ..error import InvalidValue, MXNetError
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from ..runtime.array import plain, wrap_plain
 from .channel import SECRET, read_secret
 from .group import Disagreement, Group, ranks_of
 from .membership import ProcessSet, global_process_set, group_of, rank

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from .. import env
 from ..caches import store
-from ..imperative.handle import plain
-from ..imperative.history import graph_tensor
 from ..ndarray import NDArray
 from ..ops.fused.unchanged import Unchanged
+from ..runtime.array import plain
+from ..runtime.recording import graph_tensor
 from .group import Disagreement, Group, ranks_of
 
 BITS = 16  # of a signature, one element for each

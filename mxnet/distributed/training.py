@@ -10,9 +10,9 @@ import torch
 
 from .. import optimizer as opt
 from ..error import MXNetError
-from ..imperative.handle import plain
 from ..metric import CompositeEvalMetric, EvalMetric
 from ..ndarray import NDArray
+from ..runtime.array import plain
 from .collectives import Average, allreduce_in_place, find_root
 from .group import Group
 from .membership import ProcessSet, global_process_set, group_of, world

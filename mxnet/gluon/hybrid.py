@@ -16,13 +16,13 @@ from ..base import users_stacklevel
 from ..context import Context, current_context
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import CachedOp, Compiled
-from ..executor.backends import backend_names
 from ..formats.atomic import one_commit, replacing
 from ..formats.files import local_path
-from ..imperative.state import state
 from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..ops.documentation import inherits_parameters
+from ..runtime.backends import backend_names
+from ..runtime.state import state
 from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..executor.program import Program
 from ..graph.typed import Inputs, Mode
-from ..imperative.handle import wrap_plain
-from ..imperative.state import state
 from ..ndarray import NDArray
+from ..runtime.array import wrap_plain
+from ..runtime.program import Program
+from ..runtime.state import state
 from .hybrid import HybridBlock, flatten, regroup
 
 if TYPE_CHECKING:

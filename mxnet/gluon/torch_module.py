@@ -22,10 +22,10 @@ from .. import autograd
 from ..companions import call_after_import
 from ..dtypes import BY_TORCH
 from ..error import DTypeError, InvalidValue, MXNetError
-from ..imperative.handle import current, new_object, plain, set_plain, wrap_plain, wrap_shared
-from ..imperative.history import LeafMember, Untracked
-from ..imperative.state import state
 from ..ndarray import NDArray
+from ..runtime.array import current, new_object, plain, set_plain, wrap_plain, wrap_shared
+from ..runtime.recording import LeafMember, Untracked
+from ..runtime.state import state
 from ..util import is_np_array
 from .block import Block
 from .hybrid import HybridBlock

@@ -19,8 +19,8 @@ from .. import env, ndarray
 from ..context import Context
 from ..downloads import download_file
 from ..error import InvalidValue, MXNetError
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from ..runtime.array import plain, wrap_plain
 from ..symbol import Symbol
 from ..util import is_np_array, is_np_shape
 

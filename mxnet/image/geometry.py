@@ -16,8 +16,8 @@ from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import image_codec
 from ..formats.files import existing_file
 from ..formats.image_codec import opencv
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, _internal
+from ..runtime.array import plain, wrap_plain
 from ..util import is_np_array
 from . import chance
 

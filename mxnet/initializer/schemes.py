@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from .. import ndarray as nd
-from ..imperative.handle import writable
 from ..ndarray import NDArray
 from ..ops import interpreters
+from ..runtime.array import writable
 from .base import InitDesc, Initializer, alias, bilinear_kernel, create, register
 
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..error import InvalidType, InvalidValue, MXNetError, ShapeError
-from ..imperative.handle import Handle, plain, wrap_plain
 from ..ndarray import NDArray, array
 from ..random import host_order
+from ..runtime.array import Handle, plain, wrap_plain
 from .batches import DataBatch, DataDesc, DataIter
 
 Named = list[tuple[str, NDArray]]

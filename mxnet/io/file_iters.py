@@ -22,9 +22,9 @@ from ..dtypes import to_name, to_numpy
 from ..error import FormatError, MXNetError, ShapeError
 from ..formats import sample_files
 from ..formats.sample_files import read_idx
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray, array, sparse
 from ..ops.attributes import Attribute, Count, DType, Shape, attribute_type
+from ..runtime.array import wrap_plain
 from .batches import DataBatch, DataDesc, DataIter
 
 Rows = Any  # what can be cut, [a:b], and has a length: a NumPy array or SparseRows

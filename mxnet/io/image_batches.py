@@ -23,9 +23,9 @@ from ..error import FormatError, MXNetError
 from ..formats import image_codec
 from ..formats.files import MissingFile, local_path
 from ..formats.recordio_file import RecordReader, read_index
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..recordio import IRHeader, unpack
+from ..runtime.array import wrap_plain
 from .file_iters import Batch
 from .image_changes import Changes, DetectionChanges
 

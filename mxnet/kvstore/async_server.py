@@ -21,10 +21,10 @@ from ..context import cpu
 from ..distributed.channel import Channel, ChannelError, Listener
 from ..error import MXNetError
 from ..formats import params_file
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import from_stored
 from ..optimizer.states_file import dump_states, read_states
+from ..runtime.array import plain, wrap_plain
 from .base import Key
 from .kvstore import KVStore
 

@@ -23,9 +23,9 @@ from ..distributed.heartbeat import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
 from ..formats.files import existing_file, local_path
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
+from ..runtime.array import plain, wrap_plain
 from .async_client import Peer, client_of, close_client
 from .async_server import pack_array, pack_optimizer, unpack_array
 from .base import Key

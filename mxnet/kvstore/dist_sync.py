@@ -21,10 +21,10 @@ from .. import optimizer as opt
 from ..distributed.group import Group, join_group
 from ..distributed.reduction import OverlappedSums, Reducer, Reduction, can_send_early
 from ..distributed.sharding import ShardedReducer
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
 from ..ndarray.sparse.arrays import make
+from ..runtime.array import plain, wrap_plain
 from .base import Key, KVStoreBase, answer_capability
 from .compression import HALF_TYPES, TwoBit, make_compression, sum_packed
 from .kvstore import SYNC, KVStore, group_by_key, sum_over_devices

@@ -18,8 +18,8 @@ from ..context import Context
 from ..error import InvalidType, InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..formats.atomic import replacing
 from ..formats.files import existing_file, local_path
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
+from ..runtime.array import plain, wrap_plain
 from .base import Key, KVStoreBase, answer_capability
 from .compression import TwoBit, make_compression
 

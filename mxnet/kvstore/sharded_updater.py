@@ -31,13 +31,13 @@ from ..distributed.group import Group
 from ..distributed.heartbeat import OWN_WORK, WorkerFailed
 from ..distributed.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..error import MXNetError
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
 from ..ndarray.sparse import RowSparseNDArray
 from ..ndarray.sparse.arrays import make
 from ..optimizer.lists import ListOptimizer
 from ..optimizer.states_file import dump_states, read_states
 from ..optimizer.updater import takes_all
+from ..runtime.array import plain, wrap_plain
 from .base import Key
 
 __all__ = ["ShardedUpdater", "make_updater"]

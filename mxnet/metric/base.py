@@ -16,8 +16,8 @@ from torch import Tensor
 
 from .. import accelerator, registry
 from ..error import ShapeError
-from ..imperative.handle import Handle, plain
 from ..ops.documentation import inherits_parameters
+from ..runtime.array import Handle, plain
 
 Arrays = Any  # an array, or a list of arrays
 Feval = Callable[[np.ndarray, np.ndarray], Any]  # label, pred -> value, or (sum, count)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from types import ModuleType
 
 from ..composites.namespace import OperatorNamespace
-from ..imperative.call_functions import make_call_function
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.frontend import as_method, populate_namespaces, set_metadata
+from ..runtime.calls import make_call_function
 from .ndarray import NDArray
 
 

@@ -11,10 +11,10 @@ from ..composites import functions as _updates
 from ..composites.namespace import bind
 from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, OutOfRange
-from ..imperative.apply import apply
-from ..imperative.handle import plain, wrap_plain
 from ..ops.tensor.joining import stack
 from ..ops.tensor.passing import zeros_like
+from ..runtime.apply import apply
+from ..runtime.array import plain, wrap_plain
 from .codegen import F
 from .ndarray import NDArray
 from .sparse.graphs import (

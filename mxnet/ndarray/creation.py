@@ -14,11 +14,11 @@ from .. import accelerator, dtypes
 from ..base import is_np_shape
 from ..context import Context, current_context, torch_device
 from ..error import AttributeConversionError, InvalidValue, MXNetError, reporting_memory
-from ..imperative.apply import apply, parse_context, stored_context
-from ..imperative.call_functions import make_call_function
-from ..imperative.handle import plain, wrap_foreign, wrap_plain, wrap_shared
 from ..ops.declare import Op
 from ..ops.tensor import creation as operators
+from ..runtime.apply import apply, parse_context, stored_context
+from ..runtime.array import plain, wrap_foreign, wrap_plain, wrap_shared
+from ..runtime.calls import make_call_function
 from .ndarray import NDArray
 
 __all__ = [

@@ -11,10 +11,10 @@ from .. import accelerator
 from ..composites.functions import split_v2 as _split_v2
 from ..composites.namespace import bind
 from ..error import InvalidValue
-from ..imperative.apply import apply
-from ..imperative.handle import Handle
 from ..ops.tensor.arithmetic import OPERATIONS, Operation
 from ..ops.tensor.shape_changing import transpose
+from ..runtime.apply import apply
+from ..runtime.array import Handle
 from .codegen import F
 from .creation import array
 from .ndarray import NDArray

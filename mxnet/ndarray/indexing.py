@@ -15,8 +15,8 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import InvalidValue
-from ..imperative.handle import Handle, plain
-from ..imperative.history import (
+from ..runtime.array import Handle, plain
+from ..runtime.recording import (
     GATHERING,
     INDEXING,
     UNKNOWN_STEP,
@@ -26,7 +26,7 @@ from ..imperative.history import (
     node_of,
     step_node,
 )
-from ..imperative.state import state
+from ..runtime.state import state
 
 
 def index_error(index: int, axis: int, size: int) -> IndexError:

@@ -23,10 +23,13 @@ from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
-from ..imperative.apply import stored_context
-from ..imperative.call_functions import make_call_function
-from ..imperative.gradient import attach, run_backward
-from ..imperative.handle import (
+from ..memory import expose
+from ..ops.interpreters import active
+from ..ops.tensor.broadcasting import broadcast_to
+from ..ops.tensor.passing import cast
+from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, squeeze, transpose
+from ..runtime.apply import stored_context
+from ..runtime.array import (
     Handle,
     current,
     exported,
@@ -40,7 +43,10 @@ from ..imperative.handle import (
     wrap_plain,
     writable,
 )
-from ..imperative.history import (
+from ..runtime.backward import attach, run_backward
+from ..runtime.calls import make_call_function
+from ..runtime.integers import map_integers
+from ..runtime.recording import (
     COPYING,
     INDEXING,
     RESHAPING,
@@ -51,13 +57,7 @@ from ..imperative.history import (
     node_of,
     record_step,
 )
-from ..imperative.integers import map_integers
-from ..imperative.state import backward_mode, state
-from ..memory import expose
-from ..ops.interpreters import active
-from ..ops.tensor.broadcasting import broadcast_to
-from ..ops.tensor.passing import cast
-from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, squeeze, transpose
+from ..runtime.state import backward_mode, state
 from . import indexing
 from .indexing import is_basic
 from .printing import convertible, html, text

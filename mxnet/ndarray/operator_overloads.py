@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..imperative import operator_overloads as overloads
-from ..imperative.apply import apply
-from ..imperative.operator_overloads import Overload, differentiable_kernel, set_method
 from ..ops.tensor.arithmetic import BY_DUNDER, Operation
 from ..ops.tensor.elementwise import absolute, negative
+from ..runtime import overloads
+from ..runtime.apply import apply
+from ..runtime.overloads import Overload, differentiable_kernel, set_method
 from .codegen import make_function
 from .ndarray import NDArray
 

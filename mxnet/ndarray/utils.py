@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..base import is_np_shape
 from ..formats import params_file, safetensors_file
-from ..imperative.handle import plain, wrap_plain
+from ..runtime.array import plain, wrap_plain
 from .creation import array, empty, zeros
 from .ndarray import NDArray
 

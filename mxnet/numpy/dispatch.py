@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as onp
 
-from ..imperative.handle import Handle
+from ..runtime.array import Handle
 from .fallback import call_numpy
 
 # NumPy's function -> the module that has ours, and its name there.

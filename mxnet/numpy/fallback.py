@@ -17,8 +17,8 @@ from typing import Any
 import numpy as onp
 
 from ..context import Context
-from ..imperative.state import state
 from ..ops.documentation import complete
+from ..runtime.state import state
 from .codegen.functions import GLOSSARY
 from .codegen.namespaces import fill
 from .multiarray import array, ndarray

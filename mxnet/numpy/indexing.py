@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
-from ..imperative.handle import Handle, plain
 from ..ndarray import indexing
+from ..runtime.array import Handle, plain
 
 
 def read(tensor: Tensor, key: Any) -> Tensor:

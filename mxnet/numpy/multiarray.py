@@ -15,13 +15,13 @@ from torch import Tensor
 from .. import dtypes
 from ..base import check_call, integer_types, numeric_types  # noqa: F401 (MXNet shows it here)
 from ..context import Context, current_context, torch_device
-from ..imperative.apply import stored_context
-from ..imperative.gradient import attach
-from ..imperative.handle import Handle, current, plain, wrap, wrap_plain, writable
-from ..imperative.history import IntegerInGraph
-from ..imperative.integers import map_integers
 from ..ndarray import NDArray, from_numpy  # noqa: F401
 from ..ndarray.indexing import node_of_part
+from ..runtime.apply import stored_context
+from ..runtime.array import Handle, current, plain, wrap, wrap_plain, writable
+from ..runtime.backward import attach
+from ..runtime.integers import map_integers
+from ..runtime.recording import IntegerInGraph
 from ..util import set_module, wrap_np_binary_func, wrap_np_unary_func  # noqa: F401
 from . import indexing
 from .codegen.functions import check_order

@@ -12,7 +12,7 @@ import numpy as onp
 import torch
 
 from ..context import Context
-from ..imperative.handle import wrap_foreign
+from ..runtime.array import wrap_foreign
 from .multiarray import array, ndarray
 
 __all__ = [

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from .. import dtypes
 from ..error import MXNetError
-from ..executor.backends import Run
 from ..graph.typed import TypedGraph
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
+from ..runtime.array import wrap_plain
+from ..runtime.backends import Run
 from ..symbol import Symbol
 from .export import build_model
 

@@ -16,9 +16,9 @@ from .. import dtypes, ndarray, symbol
 from ..base import is_np_shape
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Graph, Node
-from ..imperative.handle import plain
 from ..libinfo import __version__
 from ..ndarray import NDArray
+from ..runtime.array import plain
 from ..symbol import Symbol
 from .builder import UNKNOWN, Builder, Shape, UnsupportedExport, onnx_dtype, rows
 from .kernel_types import cast_to_kernel_types

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..context import Context
-from ..imperative.handle import exported
 from ..ndarray import NDArray
+from ..runtime.array import exported
 from .custom import CustomOp, CustomOpProp, props
 
 _numbers = itertools.count()

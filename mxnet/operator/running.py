@@ -12,15 +12,15 @@ from torch._C._profiler import _RecordFunctionFast
 from .. import caches, dtypes
 from ..context import Context, context_of
 from ..error import MXNetError
-from ..imperative.gradient import write_received
-from ..imperative.handle import wrap_plain
-from ..imperative.state import state
 from ..memory import expose
 from ..ndarray import NDArray
 from ..numpy import ndarray
 from ..ops.declare import Op, OpContext, op
 from ..ops.gradients import OutputLayers
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
+from ..runtime.array import wrap_plain
+from ..runtime.backward import write_received
+from ..runtime.state import state
 from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from .. import env
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray
 from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
+from ..runtime.array import plain, wrap_plain
 from .adaptive import Adam
 from .base import Index, register
 from .lists import Batch, ListOptimizer, all_rows

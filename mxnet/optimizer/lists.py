@@ -23,9 +23,9 @@ from torch import Tensor
 
 from ..dtypes import to_name
 from ..error import DTypeError, MXNetError, ShapeError
-from ..imperative.handle import plain, wrap_plain
 from ..ndarray import NDArray, zeros
 from ..ops.training.rules import Rule, TensorList
+from ..runtime.array import plain, wrap_plain
 from .base import Index, Optimizer, is_half, warn_of_half
 
 HALF = (torch.float16, torch.bfloat16)

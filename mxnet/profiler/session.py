@@ -20,11 +20,11 @@ from torch._C._profiler import _RecordFunctionFast
 from torch.profiler import profile
 
 from .. import accelerator
-from ..imperative.state import state
 from ..operator.running import PURE_PYTHON
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
+from ..runtime.state import state
 
 
 class OperatorNames(Interpreter):

@@ -550,7 +550,7 @@ class Symbol(SymbolMethods):
         skip_infer
             Whether to skip the inference of shapes and types.
         """
-        from ..executor.backends import backend_names
+        from ..runtime.backends import backend_names
 
         if backend in backend_names():
             symbol = type(self)(self._heads)

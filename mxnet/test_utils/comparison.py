@@ -11,8 +11,8 @@ import mxnet as mx
 
 from .. import accelerator, dtypes
 from ..context import torch_device
-from ..imperative.handle import plain
 from ..ndarray import NDArray
+from ..runtime.array import plain
 from ..symbol import Symbol
 
 Tolerance = float | Mapping[np.dtype, float] | None

@@ -49,13 +49,13 @@ MUTATIONS = [
         ROWS.format("creation"),
     ),
     Mutation(
-        "mxnet.imperative.gradient",
+        "mxnet.runtime.backward",
         "    return torch.zeros_like(data)",
         "    return torch.zeros(data.shape, dtype=data.dtype)",
         ROWS.format("dense"),
     ),
     Mutation(
-        "mxnet.imperative.gradient",
+        "mxnet.runtime.backward",
         "(head,), (torch.ones_like(head, requires_grad=False),)",
         "(head,), (torch.ones(head.shape, dtype=head.dtype),)",
         "test_layers.py test_losses",

@@ -12,7 +12,7 @@ import pathlib
 import numpy as np
 
 import mxnet as mx
-from mxnet.imperative.handle import plain, wrap_plain
+from mxnet.runtime.array import plain, wrap_plain
 from tests.batches import check_each
 from tests.golden import odd_inputs
 from tests.grammar.calling import call

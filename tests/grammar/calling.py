@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 import mxnet as mx
-from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
 from mxnet.ndarray.codegen import make_function
 from mxnet.ops import registry
+from mxnet.runtime.recording import graph_tensor
 from mxnet.symbol import codegen
 from tests.grammar.sampling import Row
 

@@ -16,18 +16,25 @@ LAYERS = [
     {
         "accelerator", "base", "context", "dtypes", "env", "error", "interrupts", "memory",
         "registry", "name", "attribute", "caches", "libinfo", "companions", "compatibility", "role",
-        "on_demand", "tracebacks",
+        "on_demand", "tracebacks", "runtime", "runtime/features",
     },
     {"ops", "formats"},
-    {"graph", "quantization", "imperative", "composites", "anomaly"},
+    {
+        "graph", "quantization", "composites", "anomaly", "runtime/state", "runtime/recording",
+        "runtime/array", "runtime/backward", "runtime/integers", "runtime/apply", "runtime/calls",
+        "runtime/overloads", "runtime/tracing",
+    },
     {"ndarray", "ndarray_doc", "autograd", "random", "symbol", "symbol_doc", "util"},
     {
         "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
         "_numpy_op_doc",
     },
     {
-        "executor", "memonger", "operator", "rtc", "profiler", "engine", "runtime", "log",
-        "library", "misc",
+        "executor", "memonger", "operator", "rtc", "profiler", "engine", "log", "library", "misc",
+        "runtime/array_kernels", "runtime/backends", "runtime/binding", "runtime/bound_arrays",
+        "runtime/cached_op", "runtime/capture", "runtime/captured_step", "runtime/compiled",
+        "runtime/control_flow", "runtime/executor", "runtime/head_gradients",
+        "runtime/monitoring", "runtime/onednn_graph", "runtime/program", "runtime/repetition",
     },
     {
         "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
@@ -45,8 +52,10 @@ SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
-def _package_of(path: pathlib.Path) -> str:
-    return path.relative_to(ROOT).with_suffix("").parts[0]
+def _package_of(*parts: str) -> str:
+    """Return the package of a module's path; those of `runtime/` stand in two layers."""
+    inside = parts[0] == "runtime" and len(parts) > 1 and parts[1] != "__init__"
+    return "/".join(parts[:2]) if inside else parts[0]
 
 
 def _import_statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
@@ -69,8 +78,10 @@ def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
         base = package[: len(package) - node.level + 1] if node.level else []
         parts = base + (node.module.split(".") if node.module else [])
         if parts[:1] == ["mxnet"]:
-            names = [parts[1]] if len(parts) > 1 else [a.name for a in node.names]
-            targets += [(name, inside) for name in names]
+            is_package = len(parts) == 1 or parts[1:] == ["runtime"]
+            names = [a.name for a in node.names] if is_package else [""]
+            paths = [[*parts[1:], name] if name else parts[1:] for name in names]
+            targets += [(_package_of(*path), inside) for path in paths]
     return targets
 
 
@@ -79,7 +90,7 @@ def test_imports_go_down() -> None:
     allowed = {line.split("#")[0].strip() for line in UPWARD_IMPORTS.read_text().splitlines()}
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
-        package = _package_of(path)
+        package = _package_of(*path.relative_to(ROOT).with_suffix("").parts)
         if package == "__init__":
             continue
         assert package in LEVEL, f"{package} has no place in LAYERS"

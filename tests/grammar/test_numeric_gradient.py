@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import mxnet as mx
-from mxnet.imperative.history import graph_tensor
 from mxnet.ops import registry
+from mxnet.runtime.recording import graph_tensor
 from tests.grammar.calling import call, differentiable, run_backward
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row

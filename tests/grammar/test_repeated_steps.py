@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import mxnet as mx
-from mxnet.executor.capture import ATTEMPTS
 from mxnet.ops import registry
+from mxnet.runtime.capture import ATTEMPTS
 from tests.grammar.calling import arrays_of, differentiable
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row

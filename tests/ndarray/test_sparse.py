@@ -94,7 +94,7 @@ def test_to_and_from_scipy():
 
 
 def test_writing_into_dense_memory_that_is_not_there_is_refused(array):
-    from mxnet.imperative.handle import writable
+    from mxnet.runtime.array import writable
 
     with pytest.raises(MXNetError, match="no dense memory"):
         writable(array)

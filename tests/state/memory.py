@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 import mxnet as mx
-from mxnet.imperative.handle import plain
 from mxnet.ndarray import NDArray
+from mxnet.runtime.array import plain
 
 
 def address(array: NDArray) -> int:

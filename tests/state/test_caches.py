@@ -16,9 +16,9 @@ from mxnet import caches, nd
 from mxnet.distributed import reduction
 from mxnet.graph import node as graph_node
 from mxnet.graph.passes import infer
-from mxnet.imperative import call_functions
 from mxnet.kvstore.compression import TwoBit
 from mxnet.ops import declare, families, registry
+from mxnet.runtime import calls as call_functions
 
 NAN = float("nan")
 THREADS = 8

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.imperative.history import graph_tensor
 from mxnet.ndarray import NDArray
 from mxnet.ops import registry
+from mxnet.runtime.recording import graph_tensor
 from tests.grammar.calling import arrays_of, differentiable, eager_function
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row

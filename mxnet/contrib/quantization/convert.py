@@ -11,9 +11,9 @@ import numpy as np
 from ... import dtypes, ndarray
 from ...context import Context, cpu
 from ...gluon import HybridBlock, SymbolBlock
-from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
 from ...quantization.rewriting import QUANTIZE, Quantization, Storage, fold_parameters, set_ranges
+from ...runtime.array import plain, wrap_plain
 from ...symbol import Symbol
 from .steps import (
     DTYPES,

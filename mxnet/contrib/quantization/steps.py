@@ -17,10 +17,7 @@ import numpy as np
 from ... import autograd, ndarray, symbol
 from ...context import Context
 from ...error import MXNetError
-from ...executor.cached_op import CachedOp
-from ...executor.monitoring import hook_names
 from ...gluon.hybrid import leaves
-from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
 from ...quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector
 from ...quantization.calibration import LayerOutputCollector as Collector
@@ -31,6 +28,9 @@ from ...quantization.rewriting import (
     calibrated_outputs,
     set_ranges,
 )
+from ...runtime.array import plain, wrap_plain
+from ...runtime.cached_op import CachedOp
+from ...runtime.monitoring import hook_names
 from ...symbol import Symbol
 
 Arrays = dict[str, NDArray]

@@ -14,8 +14,8 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from ...context import current_context
 from ...dtypes import to_torch
 from ...error import DTypeError, MXNetError, ShapeError
-from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
+from ...runtime.array import plain, wrap_plain
 from ...util import is_np_array
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]

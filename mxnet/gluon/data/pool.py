@@ -14,8 +14,8 @@ from typing import Any
 
 from ... import accelerator
 from ...context import Context, cpu_pinned
-from ...imperative.handle import plain, wrap_plain
 from ...ndarray import NDArray
+from ...runtime.array import plain, wrap_plain
 from ...util import set_np
 
 _worker_dataset: Any = None  # in a worker process: what it reads from

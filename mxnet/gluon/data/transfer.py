@@ -23,9 +23,9 @@ import torch
 
 from ...dtypes import to_bytes
 from ...error import OutOfMemory
-from ...imperative.handle import plain, wrap_plain
-from ...imperative.history import graph_tensor
 from ...ndarray import NDArray
+from ...runtime.array import plain, wrap_plain
+from ...runtime.recording import graph_tensor
 
 __all__ = ["Sendable", "SharedPieces", "release", "remove_leftovers", "share"]
 

@@ -13,9 +13,9 @@ from torch.utils import _pytree as pytree
 from ... import autograd, dtypes
 from ...context import Context, listed_contexts
 from ...error import MXNetError
-from ...imperative.handle import current, plain, wrap
-from ...imperative.history import FunctionRun, record_step
 from ...ndarray import NDArray
+from ...runtime.array import current, plain, wrap
+from ...runtime.recording import FunctionRun, record_step
 from ...symbol import Symbol
 from ...util import is_np_shape
 from ..block import HybridBlock

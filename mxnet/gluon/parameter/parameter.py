@@ -18,11 +18,11 @@ from ...base import mx_real_t, users_stacklevel
 from ...caches import ForkSafeLock
 from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
-from ...imperative.gradient import attach
-from ...imperative.handle import exported, leave_graphs, plain, wrap_plain
-from ...imperative.state import state
 from ...memory import expose, untouched_zeros
 from ...ndarray import NDArray
+from ...runtime.array import exported, leave_graphs, plain, wrap_plain
+from ...runtime.backward import attach
+from ...runtime.state import state
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known

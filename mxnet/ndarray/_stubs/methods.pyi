@@ -6,7 +6,7 @@ from typing import Any, Literal
 from mxnet.ndarray.ndarray import NDArray
 
 
-from mxnet.imperative.handle import Handle
+from mxnet.runtime.array import Handle
 
 class NDArrayMethods(Handle):
     def Flatten(self, out: Any = None, name: str | None = None, **kwargs: Any) -> NDArray:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...base import integer_types, numeric_types
 from ...error import InvalidType, InvalidValue
-from ...imperative.apply import apply
-from ...imperative.handle import current
 from ...ops.sparse import cast_storage as _cast_storage
+from ...runtime.apply import apply
+from ...runtime.array import current
 from ..ndarray import NDArray
 from . import elementwise, products, selection
 from .arrays import (

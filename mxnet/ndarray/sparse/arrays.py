@@ -21,11 +21,11 @@ from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError
 from ...formats import params_file
-from ...imperative.apply import stored_context
-from ...imperative.gradient import Gradient, check_req
-from ...imperative.handle import new_object, plain, set_empty, wrap_plain
-from ...imperative.history import LeafMember
 from ...ops.attributes import to_string
+from ...runtime.apply import stored_context
+from ...runtime.array import new_object, plain, set_empty, wrap_plain
+from ...runtime.backward import Gradient, check_req
+from ...runtime.recording import LeafMember
 from ..ndarray import NDArray, from_host
 from ..printing import label
 from . import layout

@@ -11,8 +11,8 @@ from torch import Tensor
 from ... import dtypes
 from ...context import Context, current_context, torch_device
 from ...error import MXNetError
-from ...imperative.apply import stored_context
-from ...imperative.handle import plain
+from ...runtime.apply import stored_context
+from ...runtime.array import plain
 from .. import creation
 from ..ndarray import NDArray, from_host
 from . import layout

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from ... import dtypes
 from ...error import DTypeError, MXNetError, ShapeError
-from ...imperative.apply import assign
-from ...imperative.handle import current, plain, wrap
-from ...imperative.history import IntegerInGraph, graph_tensor
-from ...imperative.state import state
 from ...ops.declare import KERNEL_ERRORS, Op, OpContext
 from ...ops.interpreters import run_kernel
 from ...ops.kernel_errors import operator_error
+from ...runtime.apply import assign
+from ...runtime.array import current, plain, wrap
+from ...runtime.recording import IntegerInGraph, graph_tensor
+from ...runtime.state import state
 from ..ndarray import NDArray
 from .arrays import (
     BaseSparseNDArray,

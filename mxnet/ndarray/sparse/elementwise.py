@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 
 from ...error import DTypeError, MXNetError, ShapeError
-from ...imperative.apply import apply
-from ...imperative.handle import wrap, wrap_plain
 from ...ops import registry
 from ...ops.declare import Op
 from ...ops.sparse import CSR, DENSE, ROWS
@@ -34,6 +32,8 @@ from ...ops.tensor.passing import (
     make_loss,
     zeros_like,
 )
+from ...runtime.apply import apply
+from ...runtime.array import wrap, wrap_plain
 from ..ndarray import NDArray
 from ..operator_overloads import NUMBERS, unsupported_operand
 from . import layout

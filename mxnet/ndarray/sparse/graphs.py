@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ...context import cpu
 from ...error import MXNetError, ShapeError
-from ...imperative.handle import plain, wrap_plain
+from ...runtime.array import plain, wrap_plain
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, make

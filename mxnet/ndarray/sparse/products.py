@@ -10,11 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...error import DTypeError, MXNetError, ShapeError
-from ...imperative.handle import plain, wrap
-from ...imperative.state import state
 from ...ops.sparse import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS, sparse_embedding
 from ...ops.tensor.indexing import embedding
 from ...ops.tensor.products import dot, dot_shape
+from ...runtime.array import plain, wrap
+from ...runtime.state import state
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, make, warn_of_operator

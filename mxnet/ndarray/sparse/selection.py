@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError
-from ...imperative.handle import plain, wrap_plain, writable
 from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression_output
 from ...ops.sparse import DENSE, ROWS, cast_storage, getnnz, retain
 from ...ops.tensor.indexing import take
@@ -16,6 +15,7 @@ from ...ops.tensor.slicing import slice_
 from ...ops.training.adam import adam_update
 from ...ops.training.adaptive import adagrad_update, ftrl_update, group_adagrad_update
 from ...ops.training.sgd import sgd_mom_update, sgd_update
+from ...runtime.array import plain, wrap_plain, writable
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, make

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...error import NotImplementedForSymbol
-from ...imperative import operator_overloads as overloads
-from ...imperative.operator_overloads import (
+from ...ops import registry
+from ...runtime import overloads
+from ...runtime.overloads import (
     FLOATS,
     NUMBERS,
     Overload,
@@ -18,7 +19,6 @@ from ...imperative.operator_overloads import (
     differentiable_kernel,
     set_method,
 )
-from ...ops import registry
 from .functions import array_form, reversed_form, scalar_form
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import mxnet as mx
-from mxnet.imperative.handle import plain
 from mxnet.ndarray import NDArray
+from mxnet.runtime.array import plain
 
 
 def assert_on(ctx: mx.Context, *arrays: NDArray | None) -> None:

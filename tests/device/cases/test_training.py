@@ -17,7 +17,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.contrib import amp
 from mxnet.gluon import nn
-from mxnet.imperative.handle import plain
+from mxnet.runtime.array import plain
 from tests.batches import check_each
 from tests.device.cases.comparing import assert_close, assert_on, compare, values
 

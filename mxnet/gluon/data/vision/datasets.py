@@ -13,8 +13,8 @@ import torch
 
 from .... import image, recordio
 from ....error import FormatError
-from ....imperative.handle import wrap_plain
 from ....ndarray import NDArray
+from ....runtime.array import wrap_plain
 from ....util import is_np_array
 from .. import dataset
 from ..fetching import Source, Wanted, dataset_folder, unpacked, unzipped

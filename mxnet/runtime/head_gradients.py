@@ -24,10 +24,10 @@ from ..accelerator import get_rng_state, set_rng_state
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph, topological
 from ..graph.node import Entry, Node
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..ndarray.sparse.dispatch import dense_of
 from ..ops.gradients import keep_path
+from .array import wrap_plain
 
 if TYPE_CHECKING:
     from .program import Value

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ..error import MXNetError
 from ..memory import expose
-from .history import (
+from .recording import (
     UNKNOWN,
     LeafMember,
     Member,

@@ -16,19 +16,19 @@ from ..error import MXNetError, did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
 from ..graph.passes.simplify import merge_equal_nodes
 from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
-from ..imperative.apply import stored_context
-from ..imperative.gradient import explain, run_engine
-from ..imperative.handle import plain, wrap_plain, writable
 from ..memory import has_one_owner
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..numpy import ndarray
+from .apply import stored_context
+from .array import plain, wrap_plain, writable
 from .array_kernels import member_of_graph, tensor_of
 from .backends import Backend, BackendProgram, chosen_backend
+from .backward import explain, run_engine
 from .bound_arrays import BoundArrays, reshape_arrays
 from .compiled import Compiled
-from .differentiation import (
+from .head_gradients import (
     draws_random_numbers,
     head_gradients,
     list_out_grads,

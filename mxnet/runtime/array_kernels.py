@@ -2,7 +2,7 @@
 
 Slots hold tensors; those of such values hold the arrays themselves, and a call that may meet one
 looks. Where MXNet lets a gradient flow through integers, as from ``cast(cast(x, 'int32'),
-'float32')`` to ``x``, it goes through `imperative/gradient`. With a sparse argument it goes through
+'float32')`` to ``x``, it goes through `runtime/integers`. With a sparse argument it goes through
 `ndarray/sparse/dispatch`, which has MXNet's sparse kernels and its fallback to dense ones. Which
 results and gradients are row_sparse or csr follows from rules on the operator records
 (`ops/sparse/storage_rules.py`).
@@ -20,12 +20,6 @@ from .. import autograd
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
-from ..imperative.apply import apply
-from ..imperative.gradient import Gradient, graph_member
-from ..imperative.handle import plain, set_leaf, wrap
-from ..imperative.history import graph_tensor
-from ..imperative.integers import leaf_tensor, run_on_integers
-from ..imperative.state import IntegerSession, state
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ..ndarray.sparse.creation import zeros
@@ -34,7 +28,13 @@ from ..ops.declare import Op
 from ..ops.sparse import CSR, DENSE, ROWS
 from ..ops.sparse import cast_storage as op_cast_storage
 from ..ops.tensor.products import dot as op_dot
+from .apply import apply
+from .array import plain, set_leaf, wrap
+from .backward import Gradient, graph_member
+from .integers import leaf_tensor, run_on_integers
 from .program import Wrap
+from .recording import graph_tensor
+from .state import IntegerSession, state
 
 
 def integer_kernels(

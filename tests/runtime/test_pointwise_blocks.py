@@ -11,7 +11,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.executor import subgraphs as pointwise_blocks
+from mxnet.runtime import control_flow as pointwise_blocks
 from tests.closeness import assert_equal_up_to_rounding
 
 SHAPE = (1025, 600)  # more than 2 ** 19 elements, and not a multiple of a block

@@ -11,10 +11,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.executor import capture
-from mxnet.executor.capture import ATTEMPTS, Capture
 from mxnet.graph.node import Entry, Node, variable
 from mxnet.ops.declare import Op
+from mxnet.runtime import capture
+from mxnet.runtime.capture import ATTEMPTS, Capture
 
 
 def _network() -> mx.sym.Symbol:

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node, auxiliary_positions
-from ..imperative.handle import wrap_plain
 from ..ndarray import NDArray
 from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 from ..ops.tensor.arithmetic import BY_NAME, add_n
-from .differentiation import needs_head_gradient
+from .array import wrap_plain
+from .head_gradients import needs_head_gradient
 
 # Its gradient is that of its output: MXNet shows none.
 _PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise

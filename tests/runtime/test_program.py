@@ -181,7 +181,7 @@ def test_executors_report_the_mode_of_the_last_forward():
 
 
 def test_programs_for_many_shapes_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("mxnet.executor.cached_op.MAX_PROGRAMS", 3)
+    monkeypatch.setattr("mxnet.runtime.cached_op.MAX_PROGRAMS", 3)
     x = mx.sym.Variable("x")
     shifted = mx.nd.CachedOp(x + mx.sym.zeros(shape=(0, 2)))
     for _ in range(2):

@@ -12,14 +12,14 @@ from .. import dtypes
 from ..context import Context, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_from_given, infer_types
-from ..imperative.apply import stored_context
-from ..imperative.gradient import check_req
-from ..imperative.handle import plain, wrap_plain
 from ..memory import untouched_zeros
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
+from .apply import stored_context
+from .array import plain, wrap_plain
 from .array_kernels import check_stypes, infer_gradient_storage, infer_storage
+from .backward import check_req
 from .executor import Executor, context_of_node
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ..ops.tensor.creation import copyto
 from ..ops.tensor.indexing import gather_nd
 from ..ops.tensor.shape_changing import reshape
 from ..ops.tensor.slicing import slice_
-from .history import (
+from .recording import (
     Call,
     Copying,
     FunctionRun,

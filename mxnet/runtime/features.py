@@ -8,7 +8,7 @@ import platform
 
 import torch
 
-from . import accelerator
+from .. import accelerator
 
 __all__ = ["Feature", "Features", "feature_list"]
 

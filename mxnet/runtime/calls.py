@@ -31,8 +31,8 @@ from ..error import InvalidType, MXNetError
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
-from .handle import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
-from .history import Call, IntegerInGraph, Recorded, graph_tensor, node_of, record_step
+from .array import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
+from .recording import Call, IntegerInGraph, Recorded, graph_tensor, node_of, record_step
 from .state import state
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import torch
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet.executor import backends
 from mxnet.gluon import nn
+from mxnet.runtime import backends
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
-from .handle import SparseOperand, new_object, operand_in, wrap_constant, writable
-from .history import Call, IntegerInGraph, Recorded, node_of
+from .array import SparseOperand, new_object, operand_in, wrap_constant, writable
+from .recording import Call, IntegerInGraph, Recorded, node_of
 from .state import state
 
 if TYPE_CHECKING:

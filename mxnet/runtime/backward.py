@@ -12,8 +12,9 @@ from torch import Tensor
 from .. import accelerator
 from ..error import InvalidValue, MXNetError, ShapeError, memory_error, reporting_memory
 from ..memory import has_one_owner, untouched_zeros
-from .handle import leave_graphs, plain, set_leaf, wrap, wrap_plain
-from .history import (
+from .array import leave_graphs, plain, set_leaf, wrap, wrap_plain
+from .integers import leaf_tensor, truncate
+from .recording import (
     UNKNOWN,
     Constant,
     HistoryNode,
@@ -26,7 +27,6 @@ from .history import (
     may_come_from,
     node_of,
 )
-from .integers import leaf_tensor, truncate
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:

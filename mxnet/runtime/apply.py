@@ -20,7 +20,7 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
-from .handle import (
+from .array import (
     SparseOperand,
     is_same_memory,
     operand_in,
@@ -30,8 +30,8 @@ from .handle import (
     writable,
     written_in,
 )
-from .history import Call, IntegerInGraph, graph_tensor, record_step
 from .integers import casts_to_integer, run_on_integers
+from .recording import Call, IntegerInGraph, graph_tensor, record_step
 from .state import state
 
 if TYPE_CHECKING:

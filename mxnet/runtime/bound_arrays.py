@@ -11,13 +11,10 @@ from torch import Tensor
 from ..error import MXNetError, ShapeError
 from ..graph.graph import Graph
 from ..graph.passes.infer import infer_from_given
-from ..imperative.gradient import Gradient, write_gradients
-from ..imperative.handle import plain, wrap_plain
-from ..imperative.history import graph_tensor
-from ..imperative.integers import truncate
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, zeros
 from ..ops.shapes import is_known
+from .array import plain, wrap_plain
 from .array_kernels import (
     cast_arguments,
     in_graph,
@@ -29,7 +26,10 @@ from .array_kernels import (
     receive,
     sparse_kernels,
 )
+from .backward import Gradient, write_gradients
+from .integers import truncate
 from .program import Wrap
+from .recording import graph_tensor
 
 if TYPE_CHECKING:
     from ..graph.node import Node

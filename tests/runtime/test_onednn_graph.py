@@ -8,8 +8,8 @@ import torch
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.executor import backends
 from mxnet.gluon import nn
+from mxnet.runtime import backends
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available() or not hasattr(torch.jit, "enable_onednn_fusion"),

@@ -16,8 +16,8 @@ from torch import Tensor
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.facts import Facts
 from ..ops.interpreters import run_kernel
-from .handle import ArrayT, plain, set_member, wrap_plain
-from .history import graph_tensor, is_constant_now
+from .array import ArrayT, plain, set_member, wrap_plain
+from .recording import graph_tensor, is_constant_now
 from .state import IntegerSession, state
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.fused.unchanged import Fallback
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
-from .differentiation import keep_paths, nodes_behind_output_layers
+from .head_gradients import keep_paths, nodes_behind_output_layers
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray

@@ -14,18 +14,18 @@ from ..context import Context, torch_device
 from ..error import MXNetError
 from ..graph.passes.simplify import open_sources
 from ..graph.typed import Inputs, Mode
-from ..imperative.apply import assign, stored_context
-from ..imperative.handle import SparseOperand, alias, operand_in, plain, wrap, written_in
-from ..imperative.history import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
-from ..imperative.state import Session, state
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
+from .apply import assign, stored_context
+from .array import SparseOperand, alias, operand_in, plain, wrap, written_in
 from .array_kernels import apply_to_arrays, integer_kernels, makes_sparse, tensor_of
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
-from .differentiation import INLINE_LIMIT, has_partial_outputs, join_gradients
+from .head_gradients import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring import Callback, OpHook
 from .program import Program, Value
+from .recording import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
+from .state import Session, state
 
 if TYPE_CHECKING:
     from ..graph.node import Node

@@ -141,8 +141,8 @@ def test_arithmetic_errors_are_told_as_others():
 
 
 def test_keys_keep_the_sign_of_an_optional_zero():
-    from mxnet.imperative.call_functions import _key, _Names
     from mxnet.ops.nn.activation import softmax
+    from mxnet.runtime.calls import _key, _Names
 
     text = _key(softmax, _Names(softmax), ["0"])
     given = dict.fromkeys(softmax.attributes) | {"_Null": object(), "_type": type}
@@ -151,8 +151,8 @@ def test_keys_keep_the_sign_of_an_optional_zero():
 
 
 def test_keys_are_short_when_only_the_first_attribute_is_given():
-    from mxnet.imperative.call_functions import _key, _Names
     from mxnet.ops.nn.activation import softmax
+    from mxnet.runtime.calls import _key, _Names
 
     text = _key(softmax, _Names(softmax), ["0"])
     null = object()

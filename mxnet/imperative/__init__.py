@@ -1,1 +1,0 @@
-"""Eager execution: array handles, operator calls, recording and gradients."""
