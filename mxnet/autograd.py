@@ -22,16 +22,21 @@ from .error import InvalidValue, MXNetError
 from .ndarray import NDArray
 from .ops.interpreters import active
 from .runtime.array import current, plain, wrap, wrap_plain
-from .runtime.backward import (
+from .runtime.gradients import (
     attach,
     differentiate,
-    gradient_array,
     recorded_node,
     run_backward,
-    write_received,
+    running_user_code,
 )
-from .runtime.recording import FunctionRun, record_step
-from .runtime.state import Session, backward_mode, state
+from .runtime.recording import (
+    Session,
+    Step,
+    StepKind,
+    backward_mode,
+    record_step,
+    state,
+)
 from .runtime.tracing import traced_entry
 
 __all__ = [
@@ -318,8 +323,7 @@ def grad(
         raise InvalidValue("autograd.grad: variables cannot be an empty list.")
     keep = create_graph if retain_graph is None else retain_graph
     with backward_mode(train_mode):
-        gradients = differentiate(heads, variables, head_grads, keep, create_graph)
-    return [gradient_array(v, g) for g, v in zip(gradients, variables, strict=True)]
+        return differentiate(heads, variables, head_grads, keep, create_graph)
 
 
 def get_symbol(x: NDArray) -> Any:
@@ -367,8 +371,7 @@ class _Bridge(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
         cls = ctx.classes[0] if ctx.classes else NDArray
-        write_received()
-        with pause(state.backward_training):
+        with pause(state.backward_training), running_user_code():
             # What the user's code gets is its own: torch's buffers may be one another's memory.
             own = [g.clone(memory_format=torch.contiguous_format) for g in grads]
             gradients = ctx.function.backward(*(wrap_plain(cls, g) for g in own))
@@ -423,14 +426,16 @@ class Function:
                 f"{type(self).__name__}()(...)."
             )
         self._used = True
-        if not state.recording:
+        session = state.session
+        if session is None:
             return self.forward(*inputs)
+        session.runs_user_code = True
         arrays = [i for i in inputs if isinstance(i, NDArray)]
         tensors = _Bridge.apply(self, inputs, *(current(a) for a in arrays))
         cls = type(arrays[0]) if arrays else NDArray
         outputs = [wrap(cls, t, arrays[0]._ctx if arrays else None) for t in tensors]
         result = outputs[0] if self._single else outputs
-        record_step(result, FunctionRun([a.shape for a in outputs]), arrays)
+        record_step(result, Step(StepKind.FUNCTION, [a.shape for a in outputs]), arrays)
         return result
 
     def forward(self, *inputs: Any) -> Any:

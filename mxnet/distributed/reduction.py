@@ -24,6 +24,7 @@ from ..caches import store
 from ..ndarray import NDArray
 from ..ops.fused.unchanged import Unchanged
 from ..runtime.array import plain
+from ..runtime.gradients import watch
 from ..runtime.recording import graph_tensor
 from .group import Disagreement, Group, ranks_of
 
@@ -233,9 +234,7 @@ class OverlappedSums:
         self._weights = list(reversed(weights))
         self._buckets = reducer.plan(self.keys, [plain(w) for w in self._weights])
         self._bucket_of = {i: b for b, bucket in enumerate(self._buckets) for i in bucket.indices}
-        self._records = [w._grad for w in self._weights]
-        for index, record in enumerate(self._records):
-            record.watcher = _Watcher(self, index)
+        self._records = [watch(w, _Watcher(self, i)) for i, w in enumerate(self._weights)]
         self._reset()
 
     @property
@@ -340,7 +339,7 @@ def can_send_early(weights: Sequence[NDArray]) -> bool:
         and graph_tensor(w) is not None
         and w._grad is not None
         and w._grad.req == "write"
-        and not w._grad.sparse
+        and not w._grad.is_sparse
         and plain(w).dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
         for w in weights
     )

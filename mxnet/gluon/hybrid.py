@@ -22,7 +22,7 @@ from ..ndarray import NDArray
 from ..ndarray.utils import save_with_info
 from ..ops.documentation import inherits_parameters
 from ..runtime.backends import backend_names
-from ..runtime.state import state
+from ..runtime.recording import state
 from ..symbol import Symbol
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from ..util import is_np_array

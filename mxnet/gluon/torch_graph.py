@@ -18,7 +18,7 @@ from ..graph.typed import Inputs, Mode
 from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..runtime.program import Program
-from ..runtime.state import state
+from ..runtime.recording import state
 from .hybrid import HybridBlock, flatten, regroup
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from ..dtypes import BY_TORCH
 from ..error import DTypeError, InvalidValue, MXNetError
 from ..ndarray import NDArray
 from ..runtime.array import current, new_object, plain, set_plain, wrap_plain, wrap_shared
-from ..runtime.recording import LeafMember, Untracked
-from ..runtime.state import state
+from ..runtime.recording import TORCH_LEAF, Member, Source, state
 from ..util import is_np_array
 from .block import Block
 from .hybrid import HybridBlock
@@ -273,7 +272,7 @@ def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
     shaped = tensor if tensor.ndim else tensor.reshape(1)  # the smallest array has one axis
     set_plain(array, shaped.detach(), param._data[0]._ctx)
     if tensor.requires_grad:
-        array._member = LeafMember(shaped, None, Untracked())
+        array._member = Member(shaped, None, Source(), TORCH_LEAF)
     return array
 
 

@@ -21,12 +21,12 @@ from ..runtime.recording import (
     INDEXING,
     UNKNOWN_STEP,
     HistoryNode,
-    Untracked,
+    Source,
     graph_tensor,
     node_of,
+    state,
     step_node,
 )
-from ..runtime.state import state
 
 
 def index_error(index: int, axis: int, size: int) -> IndexError:
@@ -135,7 +135,7 @@ def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
     if members and state.session is not None:
         state.session.hides = True  # they are behind the result, but not in torch's graph
     if all(_is_list(i) or type(i) is int for i in numbers):
-        return step_node(GATHERING, (array,), Untracked(), *members)
+        return step_node(GATHERING, (array,), Source(), *members)
     return step_node(UNKNOWN_STEP, (array,), *members)
 
 

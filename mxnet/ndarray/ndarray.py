@@ -31,6 +31,7 @@ from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, s
 from ..runtime.apply import stored_context
 from ..runtime.array import (
     Handle,
+    NoDenseOperand,
     current,
     exported,
     new_object,
@@ -43,21 +44,21 @@ from ..runtime.array import (
     wrap_plain,
     writable,
 )
-from ..runtime.backward import attach, run_backward
 from ..runtime.calls import make_call_function
-from ..runtime.integers import map_integers
+from ..runtime.gradients import attach, run_backward
+from ..runtime.integers import derive
 from ..runtime.recording import (
     COPYING,
     INDEXING,
     RESHAPING,
-    Call,
-    IntegerInGraph,
+    backward_mode,
+    call_step,
     graph_tensor,
     is_constant_now,
     node_of,
     record_step,
+    state,
 )
-from ..runtime.state import backward_mode, state
 from . import indexing
 from .indexing import is_basic
 from .printing import convertible, html, text
@@ -260,10 +261,7 @@ class NDArray(NDArrayMethods):
         ):
             return self
         keeps_scalar = self.is_numpy or is_np_shape()
-        try:
-            part = wrap(type(self), indexing.read(current(self), key, keeps_scalar), self._ctx)
-        except IntegerInGraph:
-            part = map_integers(self, lambda t: indexing.read(t, key, keeps_scalar))
+        part = derive(self, lambda t: indexing.read(t, key, keeps_scalar))
         if part._member is not None:
             part._member.node = indexing.node_of_part(self, key, part.shape)
         return part
@@ -323,7 +321,9 @@ class NDArray(NDArrayMethods):
         member = value._view(lambda t: t.to(memory.device).expand(memory.shape).clone())
         memory.copy_(plain(member))
         set_member(self, member._member.tensor, member._member.session)
-        step = COPYING if value.shape == self.shape else Call(broadcast_to, {"shape": self.shape})
+        step = (
+            COPYING if value.shape == self.shape else call_step(broadcast_to, {"shape": self.shape})
+        )
         record_step(self, step, (value,))
         return True
 
@@ -464,9 +464,7 @@ class NDArray(NDArrayMethods):
                         array._member.node = (RESHAPING, node_of(self), sizes)
                     return array
                 data = data.view(*sizes)  # what is not contiguous continues below
-            except IntegerInGraph:
-                return self._view(lambda t: t.reshape(sizes))
-            except (RuntimeError, TypeError):
+            except (NoDenseOperand, RuntimeError, TypeError):
                 pass
             else:
                 array = new_object(type(self))
@@ -493,10 +491,7 @@ class NDArray(NDArrayMethods):
 
     def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
         """Return the array in another shape that a function of torch makes, in its graph."""
-        try:
-            view = wrap(type(self), function(current(self)), self._ctx)
-        except IntegerInGraph:
-            view = map_integers(self, function)
+        view = derive(self, function)
         record_step(view, RESHAPING, (self,), view.shape)
         return view
 
@@ -731,14 +726,8 @@ class NDArray(NDArrayMethods):
         if isinstance(other, Context):
             device = torch_device(other)
             accelerator.check_dtype(plain(self).dtype, device)
-            try:
-                tensor = current(self)
-            except IntegerInGraph:
-                output = map_integers(self, lambda t: t.to(device, copy=True))
-                record_step(output, COPYING, (self,))
-                return output
-            copied = tensor.clone() if tensor.device == device else tensor.to(device)
-            output = wrap(type(self), copied, stored_context(other))
+            output = derive(self, lambda t: t.clone() if t.device == device else t.to(device))
+            output._ctx = stored_context(other)
             record_step(output, COPYING, (self,))
             return output
         raise TypeError(f"copyto does not support type {type(other)}")
@@ -798,7 +787,7 @@ class NDArray(NDArrayMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what MXNet pickles: the array as a record of a params file."""
-        if self._data is None and graph_tensor(self) is None:
+        if self._dtype is None:  # it has not been unpickled
             return {"handle": None}
         ctx = self.context
         record = params_file.dump_record(plain(self), (ctx.device_typeid, ctx.device_id))

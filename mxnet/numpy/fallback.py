@@ -18,7 +18,7 @@ import numpy as onp
 
 from ..context import Context
 from ..ops.documentation import complete
-from ..runtime.state import state
+from ..runtime.recording import state
 from .codegen.functions import GLOSSARY
 from .codegen.namespaces import fill
 from .multiarray import array, ndarray

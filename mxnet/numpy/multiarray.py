@@ -18,10 +18,9 @@ from ..context import Context, current_context, torch_device
 from ..ndarray import NDArray, from_numpy  # noqa: F401
 from ..ndarray.indexing import node_of_part
 from ..runtime.apply import stored_context
-from ..runtime.array import Handle, current, plain, wrap, wrap_plain, writable
-from ..runtime.backward import attach
-from ..runtime.integers import map_integers
-from ..runtime.recording import IntegerInGraph
+from ..runtime.array import Handle, plain, wrap_plain, writable
+from ..runtime.gradients import attach
+from ..runtime.integers import derive
 from ..util import set_module, wrap_np_binary_func, wrap_np_unary_func  # noqa: F401
 from . import indexing
 from .codegen.functions import check_order
@@ -199,10 +198,7 @@ class ndarray(NDArray):
     # -- elements -----------------------------------------------------------------------------
 
     def _read(self, key: Any) -> ndarray:
-        try:
-            part = wrap(type(self), indexing.read(current(self), key), self._ctx)
-        except IntegerInGraph:
-            part = map_integers(self, lambda t: indexing.read(t, key))
+        part = derive(self, lambda t: indexing.read(t, key))
         if part._member is not None:
             part._member.node = node_of_part(self, key, part.shape)
         return part

@@ -19,8 +19,8 @@ from ..ops.declare import Op, OpContext, op
 from ..ops.gradients import OutputLayers
 from ..ops.shapes import Shapes, TypePattern, is_known, unify
 from ..runtime.array import wrap_plain
-from ..runtime.backward import write_received
-from ..runtime.state import state
+from ..runtime.gradients import running_user_code
+from ..runtime.recording import state
 from ..util import is_np_array
 from .custom import CustomOp, CustomOpProp, in_user_code, prop_of
 
@@ -122,6 +122,8 @@ class _Bridge(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, kernel: _CustomKernel, training: bool, *tensors: Tensor) -> tuple:
         inputs, aux = tensors[: kernel.n_inputs], tensors[kernel.n_inputs :]
+        if state.session is not None:
+            state.session.runs_user_code = True
         computing = kernel.operator_for(inputs)
         outs = kernel.guard("infer_shape", kernel.outputs_for, inputs)
         kernel.guard(
@@ -145,19 +147,19 @@ class _Bridge(torch.autograd.Function):
         inputs, outs = ctx.saved_tensors[:n], ctx.saved_tensors[n:]
         gradients = [torch.zeros_like(t) for t in inputs]
         reqs = ["write" if needed else "null" for needed in ctx.needs_input_grad[2 : 2 + n]]
-        write_received()
         training, state.training = state.training, state.backward_training
         try:
-            ctx.kernel.guard(
-                "backward",
-                ctx.computing.backward,
-                req=reqs,
-                out_grad=_wrap([g.clone(memory_format=CONTIGUOUS) for g in grads]),
-                in_data=_wrap(inputs),
-                out_data=_wrap(outs),
-                in_grad=_wrap(gradients),
-                aux=_wrap(ctx.aux),
-            )
+            with running_user_code():
+                ctx.kernel.guard(
+                    "backward",
+                    ctx.computing.backward,
+                    req=reqs,
+                    out_grad=_wrap([g.clone(memory_format=CONTIGUOUS) for g in grads]),
+                    in_data=_wrap(inputs),
+                    out_data=_wrap(outs),
+                    in_grad=_wrap(gradients),
+                    aux=_wrap(ctx.aux),
+                )
         finally:
             state.training = training
         return (None, None, *gradients, *(None for _ in ctx.aux))

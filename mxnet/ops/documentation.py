@@ -434,7 +434,7 @@ _FOLDED = {
 }
 
 FOLDERS = {
-    "subgraphs": {
+    "control_flow": {
         "*data": "All arrays that the condition and the bodies read.",
         "num_out_data": "How many of the outputs are stacked over the steps.",
         "in_state_locs": "Positions of the states among the inputs of the body.",

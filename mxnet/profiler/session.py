@@ -24,7 +24,7 @@ from ..operator.running import PURE_PYTHON
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
-from ..runtime.state import state
+from ..runtime.recording import state
 
 
 class OperatorNames(Interpreter):

@@ -21,8 +21,8 @@ from ..ops.declare import KERNEL_ERRORS, Op, OpContext
 from ..ops.interpreters import run_kernel
 from ..ops.kernel_errors import describe_kernel_error, operator_error
 from .array import (
-    SparseOperand,
     is_same_memory,
+    is_sparse,
     operand_in,
     plain,
     set_member,
@@ -31,8 +31,7 @@ from .array import (
     written_in,
 )
 from .integers import casts_to_integer, run_on_integers
-from .recording import Call, IntegerInGraph, graph_tensor, record_step
-from .state import state
+from .recording import call_step, is_stand_in, record_step, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -74,13 +73,15 @@ def apply(
     attrs = op.parse(raw or _NO_ATTRS) if raw or op.required else _NO_ATTRS
     if op.variadic is None:
         inputs = bind_inputs(op, inputs, attrs)
-    try:
+    present = [a for a in inputs if a is not None]
+    if any(map(is_sparse, present)):
+        return _apply_to_sparse(op, inputs, attrs, out, cls)
+    through_integers = state.recording and any(map(is_stand_in, present))
+    if through_integers:
+        tensors = [None if a is None else plain(a) for a in inputs]
+    else:
         tensors = _take_tensors(op, inputs)
         through_integers = state.recording and casts_to_integer(op, tensors, attrs)
-    except SparseOperand:
-        return _apply_to_sparse(op, inputs, attrs, out, cls)
-    except IntegerInGraph:
-        tensors, through_integers = [None if a is None else plain(a) for a in inputs], True
     result_ctx, given_attrs = _context_of(inputs, ctx, attrs), attrs
     if op.context_parameter is not None:
         device = _device_of(tensors, result_ctx)
@@ -90,7 +91,7 @@ def apply(
             return out
         if through_integers and out is None:
             outputs = run_on_integers(op, inputs, attrs, cls, stored_context(result_ctx))
-            record_step(outputs, Call(op, given_attrs), inputs)
+            record_step(outputs, call_step(op, given_attrs), inputs)
             return outputs
         result = run_kernel(op, tensors, attrs)
     except MXNetError as error:
@@ -105,7 +106,7 @@ def apply(
     else:
         _write_out(op, result, out)
     if state.recording:
-        record_step(out, Call(op, given_attrs), inputs)
+        record_step(out, call_step(op, given_attrs), inputs)
     return out
 
 
@@ -135,7 +136,7 @@ def _apply_to_sparse(
 
     outputs = run(op, inputs, attrs, out, cls)
     if state.recording:
-        record_step(outputs, Call(op, attrs), inputs)
+        record_step(outputs, call_step(op, attrs), inputs)
     return outputs
 
 
@@ -228,7 +229,7 @@ def _write_out(op: Op, result: Any, out: Any) -> None:
 
 def assign(name: str, target: NDArray, tensor: Tensor) -> None:
     """Write an operator's result into an array that the user gave."""
-    if target._data is None and graph_tensor(target) is None:
+    if is_sparse(target):
         from ..ndarray.sparse.dispatch import assign_dense
 
         assign_dense(name, cast("BaseSparseNDArray", target), tensor)

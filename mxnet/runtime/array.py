@@ -4,10 +4,15 @@ An array holds a plain torch tensor, a tracked one, or both. The tracked tensor 
 `attach_grad`, or the result of a recorded operator; plain and tracked share their memory. Only
 recording operators read tracked tensors, so nothing else ever builds a graph.
 
-An array is memory, as in MXNet: backward reads the values that stand there when it runs. Everything
-that writes does so through plain tensors, and views of them share one count of writes (torch's
-`_version`), so that a change can be noticed. Graphs hold tensors on the same memory with counts of
-their own (`Tensor.data`): torch would refuse to go back through values that were written since.
+The law of memory. An array is memory, as in MXNet: backward reads the values that stand there when
+it runs. How writes between forward and backward are noticed has one owner, torch's version counter:
+
+- Everything that writes does so through plain tensors (`writable`), whose views share one counter.
+- Graphs hold tensors on the same memory with counters of their own (`Tensor.data`), so torch does
+  not refuse to go back through values that were written since.
+- Nobody increments a counter to mark a write. Memory that others can write unnoticed, such as
+  torch code, NumPy or user code, is marked once (`memory.expose`). What is kept from memory
+  (packed weights, folded layers) is valid while its counter stands still and it is not marked.
 """
 
 from __future__ import annotations
@@ -21,19 +26,19 @@ from torch import Tensor
 from ..error import MXNetError
 from ..memory import expose
 from .recording import (
+    LEAF,
+    STAND_IN,
     UNKNOWN,
-    LeafMember,
     Member,
-    Recorded,
+    Session,
     Step,
     graph_tensor,
     is_constant,
     is_constant_now,
     make_constant,
-    reuse_across_sessions,
+    state,
     step_node,
 )
-from .state import IntegerSession, Session, state
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -43,8 +48,8 @@ ArrayT = TypeVar("ArrayT", bound="NDArray")
 new_object = object.__new__
 
 
-class SparseOperand(MXNetError):
-    """A sparse array was given where a dense tensor is needed; `apply` turns to sparse kernels."""
+class NoDenseOperand(MXNetError):
+    """An array has no dense tensor to compute on: it is sparse, or an integer with a gradient."""
 
 
 class Handle:
@@ -68,13 +73,18 @@ class Handle:
     numpy_class: ClassVar[type | None] = None  # `mx.np.ndarray`, once it is defined
 
 
+def is_sparse(array: Any) -> bool:
+    """Return whether an array is sparse: only these have no type of a dense tensor."""
+    return array._dtype is None
+
+
 def plain(array: Any) -> Tensor:
     """Return the array's tensor outside any graph; it shares the array's memory."""
     data = array._data
     if data is None:
-        tracked = graph_tensor(array)
-        if tracked is None:  # a sparse array: a dense copy, and a warning
+        if array._dtype is None:  # a sparse array: a dense copy, and a warning
             return array._densified()
+        tracked = array._member.tensor
         data = array._data = tracked.data
         if tracked._is_view():  # writes into the array that it is a part of are counted elsewhere
             expose(data)
@@ -103,7 +113,7 @@ def shared_tensor(array: Any, grad: bool | None = None) -> Tensor:
     member = array._member
     if not (state.recording if grad is None else grad) or member is None:
         return data
-    if member.tensor is None or type(member.session) is IntegerSession:
+    if member.tensor is None or member.kind is STAND_IN:
         return data  # torch has no gradients of integers
     return data if is_constant_now(array, state.session) else member.tensor
 
@@ -117,7 +127,11 @@ def wrap_shared(cls: type[ArrayT], tensor: Tensor, grad: bool | None = None) -> 
         with torch.enable_grad():
             tensor = tensor.contiguous()
         expose(tensor)
-        return wrap(cls, tensor)
+        array = wrap_plain(cls, tensor)
+        session = state.session or Session()
+        session.has_torch_leaves = True
+        array._data, array._member = None, Member(tensor, session, UNKNOWN)
+        return array
     return wrap_foreign(cls, tensor.detach().contiguous())
 
 
@@ -126,33 +140,48 @@ def current(array: Any) -> Tensor:
     session = state.session
     if session is not None:
         member = array._member
-        if member is not None and member.tensor is not None:
-            made_in = member.session
-            if made_in is session or made_in is None:
-                return member.tensor
-            return reuse_across_sessions(array, session)
+        if member is not None:
+            return operand_in(session, array)
     data = array._data
-    if data is not None:
-        return data
-    return _require_dense(array)
+    return _plain_operand(array) if data is None else data
 
 
 def operand_in(session: Session | None, array: Any) -> Tensor:
     """Return the tensor that an operator reads in a session; without one it does not record."""
+    data = array._data
     if session is not None:
         member = array._member
-        if member is not None and member.tensor is not None:
-            made_in = member.session
-            if made_in is session or made_in is None:
-                return member.tensor
-            return reuse_across_sessions(array, session)
-        data = array._data
+        if member is not None and (tensor := member.tensor) is not None:
+            if member.session is session:
+                return tensor
+            if member.kind is LEAF:
+                session.leaves[member.node] = tensor
+                return tensor
+            return _read_member(session, array, member)
         if data is not None:
             return data.data  # a graph may keep it
-    data = array._data
-    if data is not None:
-        return data
-    return _require_dense(array)
+    return _plain_operand(array) if data is None else data
+
+
+def _read_member(session: Session, array: Any, member: Member) -> Tensor:
+    """Return what a session reads of an array that it has not made."""
+    if member.kind is STAND_IN:
+        raise NoDenseOperand(
+            f"An array of {array._dtype or array.stype} has a gradient here, and torch has none of "
+            "its kind. Convert it first: x.astype('float32'), or x.tostype('default')."
+        )
+    if is_constant_now(array, session):
+        return _plain_operand(array).data
+    return member.tensor  # pyright: ignore[reportReturnType] (only members with tensors come here)
+
+
+def _plain_operand(array: Any) -> Tensor:
+    if array._dtype is None:
+        raise NoDenseOperand(
+            f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "
+            "x.tostype('default')."
+        )
+    return plain(array)
 
 
 def written_in(session: Session | None, array: Any) -> Tensor:
@@ -163,21 +192,12 @@ def written_in(session: Session | None, array: Any) -> Tensor:
     return data
 
 
-def _require_dense(array: Any) -> Tensor:
-    if graph_tensor(array) is None:
-        raise SparseOperand(
-            f"An array of storage type {array.stype} came where a dense one is needed. Convert it: "
-            "x.tostype('default')."
-        )
-    return plain(array)
-
-
 def wrap(cls: type[ArrayT], tensor: Tensor, ctx: Context | None = None) -> ArrayT:
     """Return a new array around a tensor that an operator made."""
     array = new_object(cls)
     if tensor.requires_grad:
         array._data = None
-        array._member = Recorded(tensor, state.session or Session(), UNKNOWN)
+        array._member = Member(tensor, state.session or Session(), UNKNOWN)
     else:
         array._data, array._member = tensor, None
     array._dtype = tensor.dtype
@@ -236,14 +256,19 @@ def set_plain(array: Any, tensor: Tensor, ctx: Context | None) -> None:
     array._grad = array._member = None
 
 
-def set_leaf(array: Any, leaf: Tensor, record: Any, session: Session | None = None) -> None:
+def set_leaf(array: Any, leaf: Tensor, record: Any) -> None:
     """Make an array a leaf of graphs, with the record of where its gradient goes."""
-    array._member, array._grad = LeafMember(leaf, session, record), record
+    kind = LEAF if leaf.dtype is array._dtype else STAND_IN
+    array._member, array._grad = Member(leaf, None, record, kind), record
 
 
 def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
     """Make an array a member of a graph; `tracked` has the values that it holds."""
-    array._member = Recorded(tracked, session, UNKNOWN)
+    session = session or Session()
+    if tracked.dtype is array._dtype:
+        array._member = Member(tracked, session, UNKNOWN)
+    else:
+        array._member = Member(tracked, session.twin(), UNKNOWN, STAND_IN)
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:
@@ -253,14 +278,13 @@ def leave_graphs(array: Any, record: Any = None) -> None:
 
 def writable(array: Any) -> Tensor:
     """Return the tensor to write into; inside `record()` a member of the graph is refused."""
-    tracked = graph_tensor(array)
-    if tracked is None:
-        if array._data is None:
-            raise SparseOperand(
-                f"An array of storage type {array.stype} has no dense memory to write into. Assign "
-                "to all of it, x[:] = value, or convert it: x.tostype('default')."
-            )
-    elif state.session is not None and current(array) is tracked:
+    member = array._member
+    if array._dtype is None:
+        raise NoDenseOperand(
+            f"An array of storage type {array.stype} has no dense memory to write into. Assign "
+            "to all of it, x[:] = value, or convert it: x.tostype('default')."
+        )
+    if state.session is not None and _is_in_graph(array, member, state.session):
         raise MXNetError(
             "Assigning to NDArrays that are already in a computational graph will cause undefined "
             "behavior when evaluating gradients. Please call backward first to clear the graph or "
@@ -268,6 +292,13 @@ def writable(array: Any) -> Tensor:
             "operations like +=, *=, relu(x, out=x), y[idx]=x, etc inside a record section."
         )
     return plain(array)
+
+
+def _is_in_graph(array: Any, member: Member | None, session: Session) -> bool:
+    """Return whether the graph that a session records needs an array's values."""
+    if member is None or member.tensor is None:
+        return False
+    return not is_constant_now(array, session)
 
 
 def is_same_memory(first: Tensor, second: Tensor) -> bool:

@@ -30,11 +30,10 @@ from ..ops.sparse import cast_storage as op_cast_storage
 from ..ops.tensor.products import dot as op_dot
 from .apply import apply
 from .array import plain, set_leaf, wrap
-from .backward import Gradient, graph_member
+from .gradients import Gradient
 from .integers import leaf_tensor, run_on_integers
 from .program import Wrap
-from .recording import graph_tensor
-from .state import IntegerSession, state
+from .recording import graph_tensor, is_stand_in, state
 
 
 def integer_kernels(
@@ -69,7 +68,7 @@ def cast_arguments(graph: Graph, arrays: Sequence[NDArray]) -> set[int]:
 def integer_leaf(tensor: Tensor) -> NDArray:
     """Return an array of integers at which a graph begins."""
     array = wrap(NDArray, tensor)
-    set_leaf(array, leaf_tensor(tensor), None, IntegerSession(None))
+    set_leaf(array, leaf_tensor(tensor), None)
     return array
 
 
@@ -112,10 +111,10 @@ def _dispatch_integers(node: Node, kernel: Callable) -> Callable:
 
 def _integer_value(array: NDArray) -> Tensor | NDArray:
     """Return an array that is an integer in the graph as it is, any other one as a tensor."""
+    if is_stand_in(array):
+        return array
     tracked = graph_tensor(array)
-    if tracked is None:
-        return plain(array)
-    return tracked if tracked.dtype is array._dtype else array
+    return plain(array) if tracked is None else tracked
 
 
 def tensor_of(value: Tensor | NDArray) -> Tensor:
@@ -263,7 +262,7 @@ def _without_csr_gradient(
     left, right = factors
     if isinstance(left, CSRNDArray):
         target = gradients[1]
-        is_own = attrs["transpose_a"] or target is None or target.sparse
+        is_own = attrs["transpose_a"] or target is None or target.is_sparse
         if is_own and not attrs["transpose_b"] and attrs["forward_stype"] != CSR:
             return [left.detach(), right]
     elif isinstance(right, CSRNDArray) and left is not None and left.stype == DENSE:
@@ -289,7 +288,7 @@ def _sparse_value(array: NDArray) -> SparseValue:
 
 def member_of_graph(value: SparseValue | NDArray) -> Tensor | None:
     """Return what represents a value in torch's graph."""
-    return graph_member(value) if isinstance(value, NDArray) else value
+    return graph_tensor(value) if isinstance(value, NDArray) else value
 
 
 def leaf_for(array: BaseSparseNDArray) -> Tensor:

@@ -19,8 +19,8 @@ from ..ops.shapes import is_known
 from .apply import stored_context
 from .array import plain, wrap_plain
 from .array_kernels import check_stypes, infer_gradient_storage, infer_storage
-from .backward import check_req
 from .executor import Executor, context_of_node
+from .gradients import check_req
 
 if TYPE_CHECKING:
     from ..symbol import Symbol

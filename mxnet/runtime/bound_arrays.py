@@ -26,7 +26,7 @@ from .array_kernels import (
     receive,
     sparse_kernels,
 )
-from .backward import Gradient, write_gradients
+from .gradients import Gradient, write_gradients
 from .integers import truncate
 from .program import Wrap
 from .recording import graph_tensor

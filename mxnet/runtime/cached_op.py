@@ -17,15 +17,23 @@ from ..graph.typed import Inputs, Mode
 from ..ndarray import NDArray
 from ..ops.interpreters import Interpreter
 from .apply import assign, stored_context
-from .array import SparseOperand, alias, operand_in, plain, wrap, written_in
+from .array import alias, is_sparse, operand_in, plain, wrap, written_in
 from .array_kernels import apply_to_arrays, integer_kernels, makes_sparse, tensor_of
 from .backends import BackendProgram, find_backend
 from .compiled import Compiled
 from .head_gradients import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring import Callback, OpHook
 from .program import Program, Value
-from .recording import GraphRun, IntegerInGraph, graph_tensor, reachable, record_step
-from .state import Session, state
+from .recording import (
+    Session,
+    Step,
+    StepKind,
+    graph_tensor,
+    is_stand_in,
+    reachable,
+    record_step,
+    state,
+)
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -90,7 +98,7 @@ class CachedOp:
         self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
         self._makes_sparse = makes_sparse(sym._graph)
         self._hook: OpHook | None = None
-        self._run = GraphRun(sym._graph)
+        self._run = Step(StepKind.GRAPH, sym._graph)
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
@@ -119,16 +127,15 @@ class CachedOp:
         feed: list[Tensor | NDArray]
         if self._makes_sparse:
             return self._run_by_operators(args)
-        try:
-            if session is None:
-                feed = [operand_in(None, a) if a._data is None else a._data for a in args]
-            else:
-                feed = self._operands(session, args)
-        except SparseOperand:
+        if any(map(is_sparse, args)):
             return self._run_by_operators(args)
-        except IntegerInGraph:
-            feed = [_member(a) for a in args]
+        if session is None:
+            feed = [operand_in(None, a) if a._data is None else a._data for a in args]
+        elif any(map(is_stand_in, args)):
+            feed = [a if is_stand_in(a) else operand_in(session, a) for a in args]
             integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
+        else:
+            feed = self._operands(session, args)
         if feed:
             first = feed[0]
             device = (first if type(first) is Tensor else tensor_of(first)).device
@@ -290,14 +297,6 @@ def _hides_inputs(outputs: Sequence[Any], feed: Sequence[Any]) -> bool | None:
         return None
     leaves = [get_gradient_edge(t).node for t in feed if type(t) is Tensor and t.requires_grad]
     return not reachable(heads).issuperset(leaves)
-
-
-def _member(array: NDArray) -> Tensor | NDArray:
-    """Return what represents an array while recording: a tensor, or an integer array itself."""
-    try:
-        return operand_in(state.session, array)
-    except IntegerInGraph:
-        return array
 
 
 def _tensor(array: NDArray) -> Tensor:

@@ -31,9 +31,17 @@ from ..error import InvalidType, MXNetError
 from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, MAX_CACHED_ATTRS, Op, OpContext
 from .apply import apply
-from .array import Handle, new_object, operand_in, plain, wrap, wrap_constant, written_in
-from .recording import Call, IntegerInGraph, Recorded, graph_tensor, node_of, record_step
-from .state import state
+from .array import (
+    Handle,
+    NoDenseOperand,
+    new_object,
+    operand_in,
+    plain,
+    wrap,
+    wrap_constant,
+    written_in,
+)
+from .recording import CONSTANT, Member, Step, call_step, graph_tensor, node_of, record_step, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -66,7 +74,8 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_active": interpreters.active,
         "_graph_tensor": graph_tensor,
         "_node_of": node_of,
-        "_Recorded": Recorded,
+        "_CONSTANT": CONSTANT,
+        "_Member": Member,
         "_state": state,
         "_type": type,
         "_wrap": _wrap_several,
@@ -154,13 +163,17 @@ def _key_of_arrays(op: Op, names: _Names, dtypes: Sequence[str]) -> str:
     return f"one_ if (one_ := {first}) is ({second}) and {has_none} else ({key})"
 
 
+# `recording.node_of` in the caller's line, for members that are not constants.
+_NODE = (
+    "(m_.node if (m_ := {0}._member) is not None and m_.kind is not _CONSTANT else _node_of({0}))"
+)
 _WRAP_RECORDED = """\
             if session_ is not None:
                 if not out_.requires_grad:
                     return _wrap_constant({kind}, out_, {dtype}, session_, call_, {sources})
                 made_ = _new({kind})
                 {hides}made_._data = made_._grad = None
-                made_._member = _Recorded(out_, session_, (call_, {nodes}))
+                made_._member = _Member(out_, session_, (call_, {nodes}))
                 made_._dtype = {dtype}
                 made_._ctx = {ctx}
                 return made_"""
@@ -207,7 +220,7 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
     dtypes = [f"{absent[i]}{i}._dtype" for i in inputs]
     xs = {i: f"tensor{n}_" for n, i in enumerate(inputs)}
     take = {i: "_written" if op.writes_into(i) else "_operand" for i in inputs}
-    nodes = ", ".join(f"{absent[i]}_node_of({i})" for i in inputs)
+    nodes = ", ".join(f"{absent[i]}{_NODE.format(i)}" for i in inputs)
     output = {"kind": "kind_", "dtype": "dtype_", "ctx": f"{first}._ctx"}
     missing = " or ".join(
         f"({x} is None and {i} is not None)" if i in optional else f"{x} is None"
@@ -264,7 +277,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
     attributes = _attribute_tuple(names)
     take = "_written" if op.writes_into(op.variadic) else "_operand"
     output = {"kind": "kind_", "dtype": "made_dtype_", "ctx": "args[0]._ctx"}
-    nodes = "*[_node_of(a) for a in args]"
+    nodes = f"*[{_NODE.format('a')} for a in args]"
     parameters = ["*args", *(f"{a}=_Null" for a in names.attributes)]
     parameters += [*(f"{e}=None" for e in names.extras), "**kwargs"]
     lines = [f"def call({', '.join(parameters)}):", "    key_ = None"]
@@ -305,7 +318,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
 # -- the general path -------------------------------------------------------------------------
 
 
-def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Call) -> list[NDArray]:
+def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Step) -> list[NDArray]:
     """Return the arrays of several results."""
     cls = type(sources[0])
     outputs = [wrap(cls, each, sources[0]._ctx) for each in tensors]
@@ -431,7 +444,7 @@ def _remember(
         bound = _bind(op, attrs) if fast is None else fast
         dtype = None if isinstance(outputs, list) else outputs._dtype
         if not has_nan(key):
-            store(calls, key, (bound, dtype, Call(op, attrs)), MAX_CACHED_ATTRS)
+            store(calls, key, (bound, dtype, call_step(op, attrs)), MAX_CACHED_ATTRS)
     except TypeError:  # a list is among the attributes: no key
         return
 
@@ -448,7 +461,7 @@ def _refusing_members(kernel: Callable, attrs: dict[str, Any]) -> Callable:
 
     def cast(tensor: Tensor) -> Tensor:
         if tensor.requires_grad:
-            raise IntegerInGraph("A member of a graph becomes an integer.")
+            raise NoDenseOperand("A member of a graph becomes an integer.")
         return kernel(tensor, **attrs)
 
     return cast

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import dtypes, env
 from ..accelerator import get_rng_state
 from ..context import Context, torch_device
-from ..error import MXNetError, did_you_mean
+from ..error import did_you_mean
 from ..graph.passes.recompute import live_bytes, training_bytes
 from ..graph.passes.simplify import merge_equal_nodes
 from ..graph.typed import TRAINING, Inputs, Mode, TypedGraph
@@ -25,7 +25,7 @@ from .apply import stored_context
 from .array import plain, wrap_plain, writable
 from .array_kernels import member_of_graph, tensor_of
 from .backends import Backend, BackendProgram, chosen_backend
-from .backward import explain, run_engine
+from .backward import backward
 from .bound_arrays import BoundArrays, reshape_arrays
 from .compiled import Compiled
 from .head_gradients import (
@@ -225,15 +225,10 @@ class Executor:
         if repetition.is_repeated and not repetition.can_start(starts):
             members, starts = self._starts(self._replay(is_train), head_grads)
         self._heads = None  # what follows uses the graph up
-        try:
-            if repetition.is_repeated:
-                gradients = repetition.backward(starts)
-            else:
-                gradients = self._differentiate(members, starts, differentiated)
-        except MXNetError:
-            raise
-        except RuntimeError as error:
-            raise explain(error) from error
+        if repetition.is_repeated:
+            gradients = repetition.backward(starts)
+        else:
+            gradients = self._differentiate(members, starts, differentiated)
         self._bound.receive(gradients)
 
     def _starts(
@@ -273,19 +268,12 @@ class Executor:
     ) -> Sequence[Tensor | None]:
         if not starts:
             return [None] * len(differentiated)
-        leaves = tuple(self._bound.leaves[i] for i in differentiated)
+        leaves = tuple(cast("Tensor", self._bound.leaves[i]) for i in differentiated)
         watcher = self._watcher
         views = () if watcher is None else watcher.views
         with self._repetition.watch_backward():
-            gradients = run_engine(
-                cast("tuple[Tensor, ...]", tuple(heads[number] for number in starts)),
-                tuple(starts.values()),
-                False,
-                False,
-                leaves + views,
-                True,
-                accumulate_grad=False,
-            )
+            chosen = cast("list[Tensor]", [heads[number] for number in starts])
+            gradients = backward(chosen, tuple(starts.values()), leaves + views)
         self._repetition.finish(starts, gradients)
         if watcher is not None and views:
             variables = [self._graph.arguments[i] for i in differentiated]

@@ -16,9 +16,9 @@ from torch import Tensor
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.facts import Facts
 from ..ops.interpreters import run_kernel
-from .array import ArrayT, plain, set_member, wrap_plain
-from .recording import graph_tensor, is_constant_now
-from .state import IntegerSession, state
+from .array import ArrayT, current, plain, set_member, wrap, wrap_plain
+from .backward import backward
+from .recording import graph_tensor, is_constant_now, is_stand_in, state
 
 if TYPE_CHECKING:
     from ..context import Context
@@ -71,8 +71,10 @@ def run_on_integers(
     return arrays[0] if single else arrays
 
 
-def map_integers(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
-    """Return what a function of torch makes of an integer array, with its gradient."""
+def derive(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
+    """Return the view or copy that a function of torch makes of an array, in its graph."""
+    if not (state.recording and is_stand_in(array)):
+        return wrap(type(array), function(current(array)), array._ctx)
     value, member = plain(array), _member_now(array)
     output = wrap_plain(type(array), function(value), array._ctx)
     if member is not None:
@@ -87,11 +89,9 @@ def _record_integers(
     results = [plain(a) for a in arrays]
     tracked_results = _IntegerStep.apply(call, results, *members)
     for array, tracked in zip(arrays, tracked_results, strict=True):
-        if tracked.dtype is array._dtype:
+        set_member(array, tracked, state.session)
+        if not is_stand_in(array):
             array._data = None
-            set_member(array, tracked, state.session)
-        else:
-            set_member(array, tracked, IntegerSession(state.session))
 
 
 def _member_now(array: NDArray | None) -> Tensor | None:
@@ -136,9 +136,9 @@ class _IntegerCall:
             return [None] * len(self.values)
         heads, head_grads = [o for o, _ in pairs], [g.to(o.dtype) for o, g in pairs]
         chosen = {n: x for n, x in enumerate(inputs) if x is not None and x.requires_grad}
-        results = torch.autograd.grad(heads, list(chosen.values()), head_grads, allow_unused=True)
-        by_place = dict(zip(chosen, results, strict=True))
-        return [_as_gradient(by_place.get(n), value) for n, value in enumerate(self.values)]
+        gradients = backward(heads, head_grads, list(chosen.values()))
+        by_index = dict(zip(chosen, gradients, strict=True))
+        return [_as_gradient(by_index.get(n), value) for n, value in enumerate(self.values)]
 
     def _rerun(self, needed: Sequence[bool]) -> tuple[Sequence[Tensor | None], Sequence[Tensor]]:
         """Run the kernel again, on inputs that torch can differentiate, and return both.

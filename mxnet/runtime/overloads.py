@@ -16,9 +16,8 @@ from ..ops import interpreters
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.families import known_numbers
 from ..ops.interpreters import active
-from .array import SparseOperand, new_object, operand_in, wrap_constant, writable
-from .recording import Call, IntegerInGraph, Recorded, node_of
-from .state import state
+from .array import NoDenseOperand, new_object, operand_in, wrap_constant, writable
+from .recording import Member, call_step, node_of, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -64,7 +63,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
     """Return the method for ``array <operator> other``; `reverse` takes no array for `other`."""
     general, kernel, number_kernel, plain_kernel, plain_number_kernel = rule[:5]
     number_first, dtypes, made_dtype = rule[5:8]
-    call, number_call = Call(rule.op), Call(rule.number_op)
+    call, number_call = call_step(rule.op), call_step(rule.number_op)
     other_class = None if reverse else cls
 
     def recorded(self: NDArray, other: Any) -> NDArray:
@@ -88,7 +87,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
                 out = number_kernel(value, x) if number_first else number_kernel(x, value)
             else:
                 return general(self, other)
-        except (IntegerInGraph, SparseOperand, *KERNEL_ERRORS):
+        except (NoDenseOperand, *KERNEL_ERRORS):
             return general(self, other)
         if not out.requires_grad:
             out_dtype = made_dtype or dtype
@@ -103,7 +102,7 @@ def binary_overload(cls: type[NDArray], rule: Overload, reverse: bool = False) -
             node = (call, node_of(self), node_of(other))
         else:
             node = (number_call, node_of(self), other)
-        result._member = Recorded(out, session, node)
+        result._member = Member(out, session, node)
         return result
 
     def overload(self: NDArray, other: Any) -> NDArray:

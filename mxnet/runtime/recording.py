@@ -1,134 +1,179 @@
-"""What made a recorded array: operators without arrays, for `autograd.get_symbol` and backward.
+"""Recordings: what this thread records, what arrays are to it, and what made a recorded array.
 
-A recorded array has a *node*, which says what step made it of which other nodes (`step_node`). The
-node of an array with a gradient is its gradient record, that of any other one an `Untracked`. Its
-`Member` has the node, and what represents the array in torch's graph. No node refers to an array's
-data, and a node lives no longer than torch's graph of the same results: an array whose graph is
-used up forgets it.
+`mxnet.autograd` is the public interface. Each `record()` scope is a `Session`. An array that a
+session has met has a `Member`: what represents it in torch's graph, and its *node*, which says what
+step made it of which other nodes (`step_node`). The node of an array with a gradient is its
+gradient record, that of any other array that no step made is a `Source`. No node refers to an
+array's data, and a node lives no longer than torch's graph of the same results: an array whose
+graph is freed forgets it.
 
 Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons; nodes
 continue. A session where that happened *hides* arrays: backward looks for them, to write zeros.
 
-Backward uses a graph up: arrays that were members of it continue as constants. Old programs rely on
+Backward frees a graph: arrays that were members of it continue as constants. Old programs rely on
 this. A recurrent net's state goes from batch to batch without being detached (``for s in state:
 s.detach()`` does nothing), and backward still ends where the batch began. Whether an array's graph
-is used up is determined when a later session takes the array.
+is freed is determined when a later session takes the array.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
 
-from ..error import MXNetError
 from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
-from .state import IntegerSession, Session, state
 
 if TYPE_CHECKING:
-    from ..graph.graph import Graph
     from ..ndarray.ndarray import NDArray
-    from ..ndarray.sparse import BaseSparseNDArray
     from ..ops.declare import Op
 
 DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 
 
+class Session:
+    """One recording; the members of recorded arrays know the session that made them."""
+
+    __slots__ = ("finished", "has_torch_leaves", "hides", "later", "leaves", "runs_user_code")
+
+    def __init__(self) -> None:
+        # The arrays with gradients that it has read: their records, and their leaves in the graph.
+        self.leaves: dict[Any, Tensor] = {}
+        self.has_torch_leaves = False  # whether torch code put tensors of its own into the graph
+        self.runs_user_code = False  # whether backward does
+        self.hides = False  # whether something hides arrays from torch's graph
+        self.finished: list[Any] = []  # torch's nodes from which backward has freed graphs
+        self.later: set[Session] = set()  # sessions that continued from its arrays
+
+    def continue_from(self, earlier: Session) -> None:
+        """Take over what is behind an array of an earlier session."""
+        earlier.later.add(self)
+        self.hides |= earlier.hides
+        self.has_torch_leaves |= earlier.has_torch_leaves
+        self.runs_user_code |= earlier.runs_user_code
+        self.leaves.update(earlier.leaves)
+
+    def twin(self) -> Session:
+        """Return another name of this session, for stand-ins.
+
+        Every call compares the session of an operand with its own, and reads the tensor if they
+        are the same; an operand without values must fail that test.
+        """
+        twin = Session()
+        twin.leaves, twin.finished, twin.later = self.leaves, self.finished, self.later
+        twin.has_torch_leaves, twin.runs_user_code = self.has_torch_leaves, self.runs_user_code
+        twin.hides = True  # what stand-ins are made of is known by their history alone
+        return twin
+
+    def is_twin_of(self, other: Session | None) -> bool:
+        """Return whether both are the same recording."""
+        return other is not None and self.finished is other.finished
+
+
+class AutogradState(threading.local):
+    """Whether this thread records and trains; class attributes are each new thread's defaults."""
+
+    session: Session | None = None  # there is one while this thread records
+    training = False
+    # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
+    backward_training = True
+    # What hooks of leaves have seen of the backward that runs now: gradients that wait for its end
+    # by their records, None for those that stand in their arrays already.
+    found: dict[Any, Tensor | None] | None = None
+    # What represents parameters now, in place of their own arrays; see `gluon.torch_module`.
+    substitutes: dict[Any, Any] | None = None
+    # The custom operator whose Python code runs now; profiles show what it calls under its name.
+    custom_operator: str | None = None
+
+    @property
+    def recording(self) -> bool:
+        """Whether operators are being recorded in this thread."""
+        return self.session is not None
+
+
+state = AutogradState()
+
+
+@contextmanager
+def backward_mode(training: bool) -> Iterator[None]:
+    """Run gradients that users wrote in training mode, or in prediction mode."""
+    previous, state.backward_training = state.backward_training, bool(training)
+    try:
+        yield
+    finally:
+        state.backward_training = previous
+
+
+# -- nodes: what made an array ------------------------------------------------------------------
+
+
+class StepKind(Enum):
+    """What made a result of its inputs."""
+
+    CALL = "a call of an operator; a number among its inputs is the operator's `scalar`"
+    GRAPH = "a run of a graph, with one input for each of its variables"
+    FUNCTION = "a function that a user wrote with its gradient; it keeps the shapes of results"
+    RESULT = "one of several results of a step; the detail is its index"
+    INDEXING = "a read of a part; the details are the key and the shape of the part"
+    GATHERING = "a read by lists of indices; the details represent them, and those in the graph"
+    RESHAPING = "a change of the shape; the detail is the shape"
+    COPYING = "a copy"
+    UNKNOWN = "something that is not an operator"
+
+
 class Step:
-    """What makes results of inputs."""
+    """What makes results of inputs: its kind, and its operator, graph or shapes."""
+
+    __slots__ = ("attrs", "kind", "what")
+
+    def __init__(
+        self, kind: StepKind, what: Any = None, attrs: Mapping[str, Any] | None = None
+    ) -> None:
+        self.kind, self.what, self.attrs = kind, what, attrs or {}
+
+
+def call_step(op: Op, attrs: Mapping[str, Any] | None = None) -> Step:
+    """Return the step of an operator's call."""
+    return Step(CALL, op, attrs)
+
+
+class Source:
+    """Represents an array that no step made; gradient records are those with a gradient."""
 
     __slots__ = ()
-
-
-class Call(Step):
-    """A call of an operator; a number among its inputs is the operator's `scalar`."""
-
-    __slots__ = ("attrs", "op")
-
-    def __init__(self, op: Op, attrs: Mapping[str, Any] | None = None) -> None:
-        self.op, self.attrs = op, attrs or {}
-
-
-class GraphRun(Step):
-    """A run of a graph, with one input for each of its variables."""
-
-    __slots__ = ("graph",)
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-
-class FunctionRun(Step):
-    """A call of a function that a user wrote with its gradient; it keeps the shapes of results."""
-
-    __slots__ = ("shapes",)
-
-    def __init__(self, shapes: list[tuple[int, ...]]) -> None:
-        self.shapes = shapes
-
-
-class Result(Step):
-    """One of several results of a step; the detail is its number."""
-
-    __slots__ = ()
-
-
-class Indexing(Step):
-    """A read of a part; the details are the key and the shape of the part."""
-
-    __slots__ = ()
-
-
-class Gathering(Step):
-    """A read by lists of indices; the details represent them, and those in the graph."""
-
-    __slots__ = ()
-
-
-class Reshaping(Step):
-    """A change of the shape; the detail is the shape."""
-
-    __slots__ = ()
-
-
-class Copying(Step):
-    """A copy."""
-
-    __slots__ = ()
-
-
-class _Unknown(Step):
-    __slots__ = ()
-
-
-class Untracked:
-    """Represents an array without a gradient."""
-
-    __slots__ = ()
-
-
-class Leaf:
-    """Represents an array with a gradient: the base of gradient records."""
-
-    __slots__ = ()
-
-    def __init_subclass__(cls) -> None:
-        _leaf_kinds.add(cls)
-
-
-_leaf_kinds: set[type] = set()  # faster than isinstance
 
 
 # What made an array: a step (see `step_node`), or what represents an array that no step made.
-HistoryNode: TypeAlias = "tuple[Any, ...] | Leaf | Untracked"
+HistoryNode: TypeAlias = "tuple[Any, ...] | Source"
 
-RESULT, INDEXING, GATHERING = Result(), Indexing(), Gathering()
-RESHAPING, COPYING = Reshaping(), Copying()
-UNKNOWN_STEP = _Unknown()
+CALL = StepKind.CALL
+RESULT, INDEXING = Step(StepKind.RESULT), Step(StepKind.INDEXING)
+GATHERING, RESHAPING = Step(StepKind.GATHERING), Step(StepKind.RESHAPING)
+COPYING, UNKNOWN_STEP = Step(StepKind.COPYING), Step(StepKind.UNKNOWN)
 UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays of which nothing is known
+
+
+# -- members: what an array is to recordings ----------------------------------------------------
+
+
+class Kind(Enum):
+    """What an array is to recordings."""
+
+    LEAF = "graphs begin at the array; its node is the record of its gradient"
+    TORCH_LEAF = "the array of a parameter of torch code, whose gradient is torch's affair"
+    RECORDED = "a recorded operator made the array"
+    STAND_IN = "its tensor carries gradients, but no values: of integers and sparse arrays"
+    CONSTANT = "a recorded operator made the array, but nothing flows back from it: ``x > 0``"
+    INPUT = "a recorded operator has read the array, which is in no graph"
+
+
+LEAF, TORCH_LEAF, RECORDED, STAND_IN, CONSTANT, INPUT = Kind
 
 
 class Member:
@@ -139,39 +184,22 @@ class Member:
     tensor : represents the array in torch's graph; None where nothing flows back.
     session : the recording that made it; None for what belongs to every one.
     node : what made it, or represents it.
+    kind : what it is.
     """
 
-    __slots__ = ("node", "session", "tensor")
+    __slots__ = ("kind", "node", "session", "tensor")
 
-    def __init__(self, tensor: Tensor | None, session: Session | None, node: HistoryNode) -> None:
-        self.tensor, self.session, self.node = tensor, session, node
-
-
-class LeafMember(Member):
-    """Graphs begin at the array; its node is the record of where its gradient goes."""
-
-    __slots__ = ()
-
-
-class Recorded(Member):
-    """A recorded operator made the array."""
-
-    __slots__ = ()
-
-
-class Constant(Member):
-    """A recorded operator made the array, but nothing flows back from it: ``x > 0``.
-
-    Later sessions take it for any other array.
-    """
-
-    __slots__ = ()
-
-
-class Input(Member):
-    """A recorded operator has read the array, which is in no graph."""
-
-    __slots__ = ()
+    def __init__(
+        self,
+        tensor: Tensor | None,
+        session: Session | None,
+        node: HistoryNode,
+        kind: Kind = RECORDED,
+    ) -> None:
+        self.tensor = tensor
+        self.session = session
+        self.node = node
+        self.kind = kind
 
 
 def graph_tensor(array: Any) -> Tensor | None:
@@ -182,7 +210,22 @@ def graph_tensor(array: Any) -> Tensor | None:
 
 def is_constant(array: Any) -> bool:
     """Return whether a recorded operator without a gradient made an array."""
-    return type(array._member) is Constant
+    member = array._member
+    return member is not None and member.kind is CONSTANT
+
+
+def is_stand_in(array: Any) -> bool:
+    """Return whether an array is in a graph by a tensor that carries gradients alone."""
+    member = array._member
+    return member is not None and member.kind is STAND_IN
+
+
+def enter_leaf(member: Member, session: Session) -> None:
+    """Remember in a session that it has read a leaf: backward asks for its gradient."""
+    if member.kind is TORCH_LEAF:
+        session.has_torch_leaves = True
+    elif type(member.node) is not tuple:  # else an executor asks for its gradient itself
+        session.leaves[member.node] = member.tensor  # pyright: ignore[reportArgumentType]
 
 
 def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, ...]:
@@ -211,12 +254,8 @@ def numbers_of(node: tuple[Any, ...]) -> list[int | float]:
 def node_of(array: Any) -> HistoryNode:
     """Return the node of an array in the recording of now."""
     member = array._member
-    if member is None:
-        if getattr(array, "_ghost", None) is not None:
-            return UNKNOWN
-        member = array._member = Input(None, None, Untracked())
-    elif type(member) is Constant and member.session is not state.session:
-        member = array._member = Input(None, None, Untracked())
+    if member is None or (member.kind is CONSTANT and member.session is not state.session):
+        member = array._member = Member(None, None, Source(), INPUT)
     return member.node
 
 
@@ -224,7 +263,7 @@ def inputs_of(node: HistoryNode) -> list[HistoryNode]:
     """Return the nodes of a step's inputs, without the keys and shapes beside them."""
     if type(node) is not tuple:
         return []
-    return [n for n in node[1:] if _is_made(n) or isinstance(n, Untracked | Leaf)]
+    return [n for n in node[1:] if _is_made(n) or isinstance(n, Source)]
 
 
 def _is_made(node: Any) -> bool:
@@ -238,12 +277,11 @@ def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
     waiting: list[Any] = [tuple(nodes)]
     for node in waiting:
         for each in node:  # a step, numbers and keys among them
-            kind = type(each)
-            if kind is tuple:
+            if type(each) is tuple:
                 if id(each) not in seen:
                     seen.add(id(each))
                     waiting.append(each)
-            elif kind in _leaf_kinds:
+            elif isinstance(each, Source) and type(each) is not Source:
                 leaves.add(each)
     return leaves
 
@@ -251,7 +289,7 @@ def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
 def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
     """Return whether some recorded arrays were made of another, as far as their history is known.
 
-    >>> x, other = Untracked(), Untracked()
+    >>> x, other = Source(), Source()
     >>> may_come_from([(COPYING, x)], x), may_come_from([(COPYING, x)], other)
     (True, False)
     """
@@ -270,10 +308,16 @@ def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
 def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) -> None:
     """Set the nodes of a step's results, if any of its inputs is recorded."""
     session = state.session
-    if session is None or not any(map(_is_recorded, inputs)):
+    if session is None:
         return
-    if isinstance(step, Call) and step.op.facts.without_gradient:
-        hide_inputs(step.op, inputs, session)
+    for array in inputs:
+        member = None if array is None else array._member
+        if member is not None and (member.tensor is not None or member.kind is CONSTANT):
+            break
+    else:
+        return
+    if step.kind is CALL and step.what.facts.without_gradient:
+        hide_inputs(step.what, inputs, session)
     several = isinstance(outputs, list | tuple)
     node = step_node(step, inputs, *details)
     for index, array in enumerate(outputs if several else (outputs,)):
@@ -281,8 +325,6 @@ def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) 
         member = array._member
         if member is not None and member.tensor is not None:
             member.node = own
-        elif getattr(array, "_ghost", None) is not None:
-            array._member = Recorded(None, session, own)
         elif array._grad is None:
             make_constant(array, session, own, inputs)
 
@@ -295,20 +337,12 @@ def hide_inputs(op: Op, inputs: Sequence[Any], session: Session) -> None:
             session.hides |= graph_tensor(inputs[index]) is not None
 
 
-def _is_recorded(array: Any) -> bool:
-    if array is None:
-        return False
-    if graph_tensor(array) is not None or is_constant(array):
-        return True
-    return getattr(array, "_ghost", None) is not None
-
-
 def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
     """Remember that a recorded operator without a gradient made this from members of a graph.
 
     Backward from such an array is not an error, it just finds zeros: ``(x > 0).backward()``.
     """
-    array._member = Constant(None, session, node)
+    array._member = Member(None, session, node, CONSTANT)
     session.hides = True
     if OutputLayers.recorded and array._dtype in DIFFERENTIABLE:
         _keep_path(array, session, node, inputs)
@@ -321,77 +355,56 @@ def _keep_path(array: Any, session: Session, node: tuple, inputs: Sequence[Any])
         t for t in tensors if t is not None and t.requires_grad and comes_from_output_layer(t)
     ]
     if sources:
-        array._member = Recorded(keep_path(array._data, sources), session, node)
+        array._member = Member(keep_path(array._data, sources), session, node)
         array._data = None
 
 
-# -- graphs that backward has used up -----------------------------------------------------------
-
-
-class IntegerInGraph(MXNetError):
-    """A member of a graph has an integer type; `gradient.run_on_integers` runs operators on it."""
+# -- graphs that backward has freed --------------------------------------------------------------
 
 
 def mark_used_up(heads: Sequence[NDArray]) -> None:
-    """Remember that backward from these arrays has used their graphs up."""
+    """Remember that backward from these arrays has freed their graphs."""
     for head in heads:
         member = head._member
-        if member is None or member.tensor is None:  # a constant, or a sparse array
-            continue
+        if member is None or member.tensor is None or member.session is None:
+            continue  # a constant or a leaf
         session = member.session
-        if type(session) is IntegerSession:
-            session = session.origin
-        if session is None:  # a leaf
-            continue
         session.finished.append(member.tensor.grad_fn)
         _become_constant(head, member)
-        if session is state.session:  # backward inside record(): what follows is another session
+        if session.is_twin_of(
+            state.session
+        ):  # backward inside record(): what follows is another session
             state.session = Session()
 
 
-def reuse_across_sessions(array: NDArray, session: Session) -> Tensor:
-    """Return the tensor that represents an array of an earlier session in this one."""
-    member = array._member
-    if member is not None and type(member.session) is IntegerSession:
-        raise IntegerInGraph(
-            f"An array of {array._dtype} has a gradient here, and torch's functions of integers "
-            "have none. Convert it first: x.astype('float32')."
-        )
-    is_constant_now(array, session)
-    member = array._member
-    if member is not None and member.tensor is not None:
-        return member.tensor
-    return array._data.data  # pyright: ignore[reportOptionalMemberAccess] (a constant has data)
-
-
 def is_constant_now(array: NDArray, session: Session | None) -> bool:
-    """Make an array a constant if its graph is used up; return whether that is so."""
+    """Make an array a constant if its graph is freed; return whether that is so.
+
+    Else the session continues from the one that made the array.
+    """
     member = array._member
     if member is None:
         return False
     origin = member.session
-    if type(origin) is IntegerSession:
-        origin = origin.origin
-    if origin is None or origin is session:
+    if origin is None:
+        if session is not None and member.tensor is not None:
+            enter_leaf(member, session)
+        return False
+    if origin.is_twin_of(session):
         return False
     starts = _ends_of(origin)
-    tensor = member.tensor
-    if tensor is None:
-        tensor = cast("BaseSparseNDArray", array)._ghost
-    if starts and tensor is not None and _is_used_up(tensor.grad_fn, starts):
+    made_by = None if member.tensor is None else member.tensor.grad_fn
+    if starts and made_by is not None and _is_used_up(made_by, starts):
         _become_constant(array, member)
         return True
     if session is not None:
-        origin.later.add(session)
-        session.hides |= origin.hides
+        session.continue_from(origin)
     return False
 
 
 def _become_constant(array: NDArray, member: Member) -> None:
-    if member.tensor is None:
-        cast("BaseSparseNDArray", array)._ghost = None
-    elif array._data is None:
-        array._data = member.tensor.data
+    if array._data is None and member.kind is not STAND_IN:
+        array._data = member.tensor.data  # pyright: ignore[reportOptionalMemberAccess]
     array._member = None
 
 

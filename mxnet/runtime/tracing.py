@@ -15,20 +15,13 @@ from ..ops.tensor.indexing import gather_nd
 from ..ops.tensor.shape_changing import reshape
 from ..ops.tensor.slicing import slice_
 from .recording import (
-    Call,
-    Copying,
-    FunctionRun,
-    Gathering,
-    GraphRun,
     HistoryNode,
-    Indexing,
-    Reshaping,
-    Result,
-    Untracked,
+    Source,
+    Step,
+    StepKind,
     details_of,
     inputs_of,
     numbers_of,
-    step_of,
 )
 
 __all__ = ["traced_entry"]
@@ -65,35 +58,36 @@ class _Builder:
             self.made[id(node)] = [Entry(self._variable(node))]
             return
         inputs = [self.made[id(n)] for n in inputs_of(node)]
-        if isinstance(step_of(node), Result):
+        if node[0].kind is StepKind.RESULT:
             (number,) = details_of(node)
             self.made[id(node)] = [inputs[0][number]]
             return
         self.made[id(node)] = self._results(node, [entries[0] for entries in inputs])
 
     def _variable(self, node: HistoryNode) -> Node:
-        if type(node) is Untracked:
+        if type(node) is Source:
             name, self._constants = f"null{self._constants}", self._constants + 1
         else:
             name, self._leaves = f"var{self._leaves}", self._leaves + 1
         return Node(None, name)
 
     def _results(self, node: tuple, inputs: list[Entry]) -> list[Entry]:
-        step = step_of(node)
-        if isinstance(step, Call):
-            return self._called(step, inputs, numbers_of(node))
-        if isinstance(step, GraphRun):
-            return self._run(step.graph, inputs)
-        if isinstance(step, FunctionRun):
-            return self._add(FunctionCall(step.shapes), {}, inputs)
-        if isinstance(step, Indexing):
-            return self._part(inputs, *details_of(node))
-        if isinstance(step, Reshaping):
-            return self._reshaped(inputs, *details_of(node))
-        if isinstance(step, Copying):
-            return self._add(copyto, {}, inputs)
-        if isinstance(step, Gathering):
-            return self._add(gather_nd, {}, inputs[:2])
+        step: Step = node[0]
+        match step.kind:
+            case StepKind.CALL:
+                return self._called(step, inputs, numbers_of(node))
+            case StepKind.GRAPH:
+                return self._run(step.what, inputs)
+            case StepKind.FUNCTION:
+                return self._add(FunctionCall(step.what), {}, inputs)
+            case StepKind.INDEXING:
+                return self._part(inputs, *details_of(node))
+            case StepKind.RESHAPING:
+                return self._reshaped(inputs, *details_of(node))
+            case StepKind.COPYING:
+                return self._add(copyto, {}, inputs)
+            case StepKind.GATHERING:
+                return self._add(gather_nd, {}, inputs[:2])
         raise MXNetError(
             "autograd.get_symbol: a part of this computation is no operator: a gradient of "
             "autograd.grad(create_graph=True), or lists beside other indices (use mx.nd.take or "
@@ -111,14 +105,14 @@ class _Builder:
         self._nodes += 1
         return f"node_{self._nodes - 1}"
 
-    def _called(self, call: Call, inputs: list[Entry], numbers: list[float]) -> list[Entry]:
+    def _called(self, call: Step, inputs: list[Entry], numbers: list[float]) -> list[Entry]:
         attrs = dict(call.attrs)
         for number in numbers:
-            attrs |= call.op.parse({"scalar": number})
-        decompose = call.op.decomposition_rule
+            attrs |= call.what.parse({"scalar": number})
+        decompose = call.what.decomposition_rule
         if decompose is None:
-            return self._add(call.op, attrs, inputs)
-        return [decompose(self._apply, *inputs, **call.op.complete(attrs))]
+            return self._add(call.what, attrs, inputs)
+        return [decompose(self._apply, *inputs, **call.what.complete(attrs))]
 
     def _apply(self, op: Op, *inputs: Entry, **attrs: Any) -> Entry:
         return self._add(op, attrs, list(inputs))[0]

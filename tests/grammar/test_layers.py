@@ -20,9 +20,9 @@ LAYERS = [
     },
     {"ops", "formats"},
     {
-        "graph", "quantization", "composites", "anomaly", "runtime/state", "runtime/recording",
-        "runtime/array", "runtime/backward", "runtime/integers", "runtime/apply", "runtime/calls",
-        "runtime/overloads", "runtime/tracing",
+        "graph", "quantization", "composites", "anomaly", "runtime/recording", "runtime/array",
+        "runtime/backward", "runtime/gradients", "runtime/integers", "runtime/apply",
+        "runtime/calls", "runtime/overloads", "runtime/tracing",
     },
     {"ndarray", "ndarray_doc", "autograd", "random", "symbol", "symbol_doc", "util"},
     {

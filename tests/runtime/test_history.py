@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet.runtime.state import Session
+from mxnet.runtime.recording import Session
 from tests.closeness import assert_equal_up_to_rounding
 
 

@@ -24,8 +24,7 @@ import torch
 from ...dtypes import to_bytes
 from ...error import OutOfMemory
 from ...ndarray import NDArray
-from ...runtime.array import plain, wrap_plain
-from ...runtime.recording import graph_tensor
+from ...runtime.array import is_sparse, plain, wrap_plain
 
 __all__ = ["Sendable", "SharedPieces", "release", "remove_leftovers", "share"]
 
@@ -46,7 +45,7 @@ class _Packer(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, NDArray):
-            if obj._data is None and graph_tensor(obj) is None:  # sparse: by its own pickling
+            if is_sparse(obj):  # it travels by its own pickling
                 return NotImplemented
             return _array_again, (type(obj), *_memory_of(plain(obj)))
         if type(obj) is torch.Tensor and not obj.requires_grad:

@@ -15,7 +15,7 @@ from ...context import Context, listed_contexts
 from ...error import MXNetError
 from ...ndarray import NDArray
 from ...runtime.array import current, plain, wrap
-from ...runtime.recording import FunctionRun, record_step
+from ...runtime.recording import Step, StepKind, record_step
 from ...symbol import Symbol
 from ...util import is_np_shape
 from ..block import HybridBlock
@@ -235,7 +235,7 @@ class TorchBlock(HybridBlock):
 
         converted = pytree.tree_map(convert, outputs)
         sources = [*arrays, *(p.data() for p in self._reg_params.values() if p._differentiable)]
-        step = FunctionRun([a.shape for a in results])
+        step = Step(StepKind.FUNCTION, [a.shape for a in results])
         record_step(results[0] if len(results) == 1 else results, step, sources)
         return converted
 

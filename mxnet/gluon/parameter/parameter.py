@@ -21,8 +21,8 @@ from ...error import InvalidValue, MXNetError
 from ...memory import expose, untouched_zeros
 from ...ndarray import NDArray
 from ...runtime.array import exported, leave_graphs, plain, wrap_plain
-from ...runtime.backward import attach
-from ...runtime.state import state
+from ...runtime.gradients import attach
+from ...runtime.recording import state
 from ...symbol import Symbol
 from ...util import is_np_array, is_np_shape
 from ..utils import shape_is_known

@@ -1,7 +1,7 @@
 """`CSRNDArray` and `RowSparseNDArray`: arrays that store only some of their elements.
 
-They have no dense tensor: `_data` and `_member` stay None. In a recorded graph a sparse array is
-represented by `_ghost`, a tensor of its dense shape: of a leaf it carries gradients only and takes
+They have no dense tensor: `_data` stays None. In a recorded graph a sparse array is represented by
+`_ghost`, a tensor of its dense shape: of a leaf it carries gradients only and takes
 no memory, of a result it is the dense form.
 """
 
@@ -24,8 +24,8 @@ from ...formats import params_file
 from ...ops.attributes import to_string
 from ...runtime.apply import stored_context
 from ...runtime.array import new_object, plain, set_empty, wrap_plain
-from ...runtime.backward import Gradient, check_req
-from ...runtime.recording import LeafMember
+from ...runtime.gradients import Gradient, add_leaf, check_req
+from ...runtime.recording import STAND_IN, UNKNOWN, Member, Session, graph_tensor, state
 from ..ndarray import NDArray, from_host
 from ..printing import label
 from . import layout
@@ -101,12 +101,25 @@ class BaseSparseNDArray(NDArray):
     True
     """
 
-    __slots__ = ("_ghost", "_indices", "_shape", "_values")
+    __slots__ = ("_indices", "_shape", "_values")
 
-    _ghost: Tensor | None
     _indices: Tensor
     _shape: tuple[int, ...]
     _values: Tensor
+
+    @property
+    def _ghost(self) -> Tensor | None:
+        """What represents the array in torch's graph."""
+        return graph_tensor(self)
+
+    @_ghost.setter
+    def _ghost(self, tensor: Tensor | None) -> None:
+        if tensor is None:
+            self._member = None
+        else:
+            session = state.session or (None if tensor.is_leaf else Session())
+            session = session and session.twin()
+            self._member = Member(tensor, session, UNKNOWN, STAND_IN)
 
     @property
     def _num_aux(self) -> int:
@@ -128,7 +141,7 @@ class BaseSparseNDArray(NDArray):
             )
         self._set(handle._shape, *handle._parts())
         set_empty(self)
-        self._ghost, self._ctx = None, handle._ctx
+        self._ctx = handle._ctx
 
     # -- parts --------------------------------------------------------------------------------
 
@@ -337,7 +350,7 @@ class BaseSparseNDArray(NDArray):
             kind = stype or self.stype
             target = zeros(kind, self._shape, ctx=self.context, dtype=self.dtype)
         record = Gradient(target, check_req(req))
-        self._ghost, self._grad, self._member = None, record, None
+        self._grad, self._member = record, None
         if req == "null":
             return
         if not self._values.dtype.is_floating_point:
@@ -346,8 +359,7 @@ class BaseSparseNDArray(NDArray):
                 "only floating-point arrays do. Convert it: x.astype('float32')."
             )
         leaf = self._values.new_zeros(()).expand(self._shape).requires_grad_()
-        leaf.register_post_accumulate_grad_hook(record.receive)
-        self._ghost, self._member = leaf, LeafMember(None, None, record)
+        add_leaf(self, leaf, record)
 
     def detach(self) -> Self:
         """Return the same parts outside the recorded graph."""
@@ -405,7 +417,7 @@ def make(
     array = new_object(cls)
     array._set(shape, *parts)
     set_empty(array)
-    array._ghost, array._ctx = None, ctx
+    array._ctx = ctx
     return array
 
 

@@ -19,8 +19,7 @@ from ...ops.interpreters import run_kernel
 from ...ops.kernel_errors import operator_error
 from ...runtime.apply import assign
 from ...runtime.array import current, plain, wrap
-from ...runtime.recording import IntegerInGraph, graph_tensor
-from ...runtime.state import state
+from ...runtime.recording import graph_tensor, is_constant_now, is_stand_in, state
 from ..ndarray import NDArray
 from .arrays import (
     BaseSparseNDArray,
@@ -93,8 +92,6 @@ class _Filled(torch.autograd.Function):
 
 def in_graph(array: NDArray | None) -> bool:
     """Return whether a recorded computation reaches the array."""
-    if isinstance(array, BaseSparseNDArray):
-        return array._ghost is not None
     return array is not None and graph_tensor(array) is not None
 
 
@@ -111,14 +108,20 @@ def dense_now(array: NDArray | None) -> Tensor | None:
     if array is None:
         return None
     if not isinstance(array, BaseSparseNDArray):
-        try:
-            return current(array)
-        except IntegerInGraph:  # beside sparse arrays integers are indices: without gradients
-            return plain(array)
-    ghost = array._ghost
-    if ghost is None or not state.recording:
+        # Beside sparse arrays integers are indices: without gradients.
+        return plain(array) if is_stand_in(array) else current(array)
+    ghost = ghost_now(array)
+    if ghost is None:
         return array._dense()
     return _Filled.apply(ghost, array._dense()) if ghost.is_leaf else ghost
+
+
+def ghost_now(array: BaseSparseNDArray) -> Tensor | None:
+    """Return what represents a sparse array in the graph that is recorded now, if it is in it."""
+    session = state.session
+    if session is None or is_constant_now(array, session):
+        return None
+    return array._ghost
 
 
 def run(

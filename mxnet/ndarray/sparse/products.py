@@ -14,7 +14,7 @@ from ...ops.sparse import CSR, DENSE, DOT_CONVERTED, DOT_RESULTS, ROWS, sparse_e
 from ...ops.tensor.indexing import embedding
 from ...ops.tensor.products import dot, dot_shape
 from ...runtime.array import plain, wrap
-from ...runtime.state import state
+from ...runtime.recording import state
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, make, warn_of_operator

@@ -19,7 +19,7 @@ from ...runtime.array import plain, wrap_plain, writable
 from ..ndarray import NDArray
 from . import layout
 from .arrays import CSRNDArray, RowSparseNDArray, make
-from .dispatch import Call, dense_now, dense_of, kernel, to_storage
+from .dispatch import Call, dense_now, dense_of, ghost_now, kernel, to_storage
 
 
 @kernel(cast_storage, records=True)
@@ -29,7 +29,7 @@ def convert_storage(call: Call) -> NDArray:
     target = call.attrs["stype"]
     if target == array.stype:
         output = array._like(array._values.clone())
-        output._ghost = array._ghost
+        output._ghost = ghost_now(array)
         return output
     if target != DENSE:
         raise MXNetError(f"cast_storage from {array.stype} to {target} is not supported.")

@@ -13,7 +13,7 @@ import mxnet as mx
 from mxnet import autograd, dtypes
 from mxnet.ndarray import NDArray
 from mxnet.ops import registry
-from mxnet.runtime.backward import recorded_node
+from mxnet.runtime.gradients import recorded_node
 from tests.grammar.calling import arrays_of, compose, differentiable, eager_function
 from tests.grammar.sampling import Row
 

@@ -1,0 +1,515 @@
+"""Gradients of arrays: leaves, what backward writes where, and `autograd.grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import torch
+from torch import Tensor
+
+from ..caches import ForkSafeLock
+from ..error import InvalidValue, MXNetError, ShapeError, reporting_memory
+from ..memory import has_one_owner, untouched_zeros
+from .array import leave_graphs, plain, set_leaf, set_member, wrap_plain
+from .backward import NOT_RECORDED, backward
+from .integers import leaf_tensor, truncate
+from .recording import (
+    CONSTANT,
+    RECORDED,
+    STAND_IN,
+    UNKNOWN,
+    HistoryNode,
+    Session,
+    Source,
+    enter_leaf,
+    graph_tensor,
+    is_constant,
+    is_constant_now,
+    leaves_of,
+    mark_used_up,
+    may_come_from,
+    node_of,
+    state,
+)
+
+if TYPE_CHECKING:
+    from ..ndarray.ndarray import NDArray
+    from ..ndarray.sparse.arrays import BaseSparseNDArray
+
+GRAD_REQS = ("write", "add", "null")
+_ADDING = ForkSafeLock()  # threads that share a parameter sum their gradients
+MIN_LARGE = 2**14  # elements of a gradient that does not wait for others to be written
+
+
+class GradientWatcher(Protocol):
+    """Follows one gradient through a backward."""
+
+    def receive(self, gradient: Tensor) -> None:
+        """Look at what torch has computed, while backward continues with the rest."""
+        ...
+
+    def note_written(self) -> None:
+        """Take note that the gradient stands in its array."""
+        ...
+
+
+class Gradient(Source):
+    """Where backward writes an array's gradient, and how."""
+
+    __slots__ = ("array", "fresh", "is_separate", "is_sparse", "req", "watcher")
+
+    def __init__(self, array: NDArray | None, req: str) -> None:
+        self.array, self.req = array, req
+        self.watcher: GradientWatcher | None = None
+        self.is_sparse = array is not None and array._dtype is None
+        # Whether it cannot be written together with others.
+        self.is_separate = array is not None and (
+            self.is_sparse or not array._dtype.is_floating_point
+        )
+        self.fresh = False  # True once backward wrote here; Trainer looks for stale gradients
+
+    def receive(self, gradient: Tensor | None) -> Tensor | None:
+        """Take a gradient before backward ends; a hook of the leaf.
+
+        A large one is written at once, and torch's memory is free for the next one: gradients that
+        wait for the end of backward lie between those of activations, and 200 dense layers need
+        1.7 times the memory. The engine goes on with zeros in its place. Small ones wait, to be
+        written together.
+        """
+        found = state.found
+        if found is None or gradient is None:  # `autograd.grad`, torch code; no gradient at all
+            return None
+        if self.watcher is not None:
+            self.watcher.receive(gradient)
+        if gradient.numel() < MIN_LARGE or not self.can_be_written():
+            found[self] = gradient
+            return None
+        write_gradients([(self, gradient)])
+        found[self] = None
+        return gradient.new_zeros(()).expand(gradient.shape)
+
+    def can_be_written(self) -> bool:
+        """Return whether the array may change during backward: nothing else is on its memory."""
+        return not self.is_separate and has_one_owner(plain(self.array))
+
+    def take_accumulated(self, leaf: Tensor) -> None:
+        """Take what torch has accumulated in the leaf, as in a backward of torch code."""
+        gradient, leaf.grad = leaf.grad, None
+        if gradient is None:  # an operator's rule gives this input no gradient: leave it alone
+            return
+        if self.watcher is not None:
+            self.watcher.receive(gradient)
+        write_gradients([(self, gradient)])
+
+    def write_separately(self, gradient: Tensor) -> None:
+        """Write a gradient into a sparse array, or one of integers."""
+        array = self.array
+        if self.is_sparse:
+            cast("BaseSparseNDArray", array)._receive_sparse(gradient, self.req)
+            return
+        target = plain(array)
+        integers = truncate(_with_memory(gradient), target.dtype)
+        if self.req == "add":
+            with _ADDING:
+                target.add_(integers)
+        else:
+            target.copy_(integers)
+
+    def write_zeros(self) -> None:
+        """Write zeros: nothing came back to an array that has a part in the result."""
+        self.fresh = True
+        if self.req != "write":
+            return
+        if self.is_sparse:
+            from ..ndarray.sparse import zeros  # lazy import: sparse arrays build on this module
+
+            target = cast("BaseSparseNDArray", self.array)
+            none = zeros(target.stype, target.shape, ctx=target.context, dtype=target.dtype)
+            empty = cast("BaseSparseNDArray", none)
+            target._set(empty._shape, *empty._parts())
+        else:
+            plain(self.array).zero_()
+
+
+def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
+    """Write torch's gradients into the memory of their arrays.
+
+    Torch's tensors may be views of one another, of a head gradient or of a saved value, so they
+    are copied; all of one type at once, which takes a third of the time of single copies.
+    """
+    groups: dict[tuple[str, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
+    watched: list[GradientWatcher] = []
+    for record, gradient in received:
+        record.fresh = True
+        if record.watcher is not None:
+            watched.append(record.watcher)
+        if record.is_separate:
+            record.write_separately(gradient)
+            continue
+        array = record.array
+        target = array._data  # pyright: ignore[reportOptionalMemberAccess]
+        if target is None:
+            target = plain(array)
+        if gradient.layout is not torch.strided or gradient._is_zerotensor():
+            gradient = _with_memory(gradient)
+        key = record.req, target.dtype
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = [], []
+        group[0].append(target)
+        group[1].append(gradient)
+    for (req, _), (targets, gradients) in groups.items():
+        if req == "add":
+            with _ADDING:
+                torch._foreach_add_(targets, gradients)
+        else:
+            torch._foreach_copy_(targets, gradients)
+    for watcher in watched:
+        watcher.note_written()
+
+
+def _with_memory(gradient: Tensor) -> Tensor:
+    """Return a gradient as an ordinary tensor: torch has sparse ones, and zeros without memory."""
+    if gradient.layout is not torch.strided:
+        return gradient.to_dense()
+    if gradient._is_zerotensor():
+        return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
+    return gradient
+
+
+class UnknownGradReq(InvalidValue, KeyError):
+    """What backward is to do with a gradient array is none of write, add and null."""
+
+    __str__ = MXNetError.__str__  # KeyError's would quote the message
+
+
+def check_req(req: Any) -> str:
+    """Return a valid grad_req, or say which ones there are."""
+    if req not in GRAD_REQS:
+        raise UnknownGradReq(f"grad_req {req!r} is none of {', '.join(GRAD_REQS)}.")
+    return req
+
+
+def _zeros_like(data: Tensor) -> Tensor:
+    if data.is_cpu and data.is_contiguous():
+        return untouched_zeros(data.shape, data.dtype)
+    return torch.zeros_like(data)
+
+
+def attach(
+    array: NDArray, req: str = "write", *, target: NDArray | None = None, stype: str | None = None
+) -> None:
+    """Make an array a leaf whose gradient goes to `target`, or to a new array of zeros."""
+    check_req(req)
+    if array.stype != "default":
+        cast("BaseSparseNDArray", array)._attach(req, target, stype)
+        return
+    data = plain(array)
+    if target is None and stype not in (None, "default"):
+        from ..ndarray.sparse import zeros as sparse_zeros
+
+        target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
+    elif target is None:
+        with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
+            target = wrap_plain(type(array), _zeros_like(data), array._ctx)
+    if req == "null":
+        leave_graphs(array, Gradient(target, req))
+    elif data.dtype.is_floating_point:
+        add_leaf(array, data.data.requires_grad_(), Gradient(target, req))
+    else:
+        add_leaf(array, leaf_tensor(data), Gradient(target, req))
+
+
+def add_leaf(array: NDArray, leaf: Tensor, record: Gradient) -> None:
+    """Make an array the leaf of graphs that a tensor represents."""
+    leaf.register_post_accumulate_grad_hook(record.take_accumulated)
+    if leaf.numel() >= MIN_LARGE and not record.is_separate:
+        leaf.register_hook(record.receive)
+    set_leaf(array, leaf, record)
+
+
+def watch(array: NDArray, watcher: GradientWatcher) -> Gradient:
+    """Show the gradient of an array to a watcher, and return its record."""
+    record, leaf = array._grad, graph_tensor(array)
+    if leaf is not None:
+        _observe(record, leaf)
+    record.watcher = watcher
+    return record
+
+
+def _observe(record: Gradient, leaf: Tensor) -> None:
+    """Have a small gradient received before backward ends, as large ones always are."""
+    if not leaf._backward_hooks:
+        leaf.register_hook(record.receive)
+
+
+@contextmanager
+def running_user_code() -> Iterator[None]:
+    """Run code that a user wrote for backward: it sees the gradients that were found before.
+
+    What it differentiates itself is its own affair.
+    """
+    found, state.found = state.found, None
+    waiting = [(r, g) for r, g in (found or {}).items() if g is not None and r.can_be_written()]
+    if found and waiting:
+        write_gradients(waiting)
+        found.update(dict.fromkeys(record for record, _ in waiting))
+    try:
+        yield
+    finally:
+        state.found = found
+
+
+def _head_gradient(head: Tensor, gradient: Any, keeps_graph: bool = False) -> Tensor:
+    """Return the gradient to start from; one in a graph may stay in it."""
+    if gradient is None:
+        return _ones(head)
+    if keeps_graph and (tracked := graph_tensor(gradient)) is not None:
+        return tracked
+    grad = plain(gradient).data  # one more tensor on that memory: no gradient is written there
+    if grad.numel() != head.numel():
+        raise ShapeError(
+            f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
+            f"{tuple(head.shape)}; they must have equally many elements."
+        )
+    if grad.shape != head.shape:
+        grad = grad.reshape(head.shape)
+    return grad if grad.dtype is head.dtype else grad.to(head.dtype)
+
+
+def recorded_node(array: NDArray) -> HistoryNode | None:
+    """Return the node of a recorded array, None for one that is in no graph."""
+    member = array._member
+    if member is not None and member.kind is CONSTANT:
+        return member.node
+    if graph_tensor(array) is None or is_constant_now(array, None):
+        return None
+    return node_of(array)
+
+
+def _starts(
+    heads: Sequence[NDArray], head_grads: Sequence[NDArray | None] | None
+) -> tuple[list[NDArray], list[NDArray | None]]:
+    """Return the arrays to start from and their given gradients; constants start nothing."""
+    if head_grads is None:
+        head_grads = [None] * len(heads)
+    if len(head_grads) != len(heads):
+        raise InvalidValue(
+            f"backward: {len(heads)} heads, but {len(head_grads)} head gradients were given."
+        )
+    arrays, gradients = [], []
+    for head, grad in zip(heads, head_grads, strict=True):
+        if graph_tensor(head) is None:
+            if is_constant(head):
+                continue
+            raise MXNetError(NOT_RECORDED)
+        arrays.append(head)
+        gradients.append(grad)
+    return arrays, gradients
+
+
+def _session_of(heads: Sequence[NDArray]) -> Session:
+    """Return a session that has read all leaves behind some arrays."""
+    session = heads[0]._member.session  # pyright: ignore[reportOptionalMemberAccess]
+    if len(heads) == 1 and session is not None:
+        return session
+    joint = Session()
+    for head in heads:
+        member = head._member
+        assert member is not None  # as `_starts` checked
+        if member.session is None:
+            enter_leaf(member, joint)
+        else:
+            joint.leaves.update(member.session.leaves)
+            joint.has_torch_leaves |= member.session.has_torch_leaves
+            joint.runs_user_code |= member.session.runs_user_code
+    return joint
+
+
+def run_backward(
+    heads: Sequence[NDArray],
+    head_grads: Sequence[NDArray | None] | None = None,
+    retain_graph: bool = False,
+) -> None:
+    """Write the gradients of the heads with respect to all leaves behind them."""
+    hidden = _gradients_behind(heads) if any(map(_hides, heads)) else ()
+    member = heads[0]._member if len(heads) == 1 and head_grads is None else None
+    if member is not None and member.kind is RECORDED and member.tensor is not None:
+        _run_from(member.session, (member.tensor,), (_ones(member.tensor),), retain_graph)
+    else:
+        arrays, given = _starts(heads, head_grads)
+        if arrays:
+            tensors = [cast("Tensor", graph_tensor(a)) for a in arrays]
+            starts = [_head_gradient(t, g) for t, g in zip(tensors, given, strict=True)]
+            _run_from(_session_of(arrays), tensors, starts, retain_graph)
+    for record in hidden:
+        if not record.fresh:
+            record.write_zeros()
+    if not retain_graph:
+        mark_used_up(heads)
+
+
+def _run_from(session: Any, heads: Any, starts: Sequence[Tensor], retain_graph: bool) -> None:
+    """Run backward from tensors of a session's graph, and write what it finds."""
+    leaves = {} if session.has_torch_leaves else session.leaves
+    if session.runs_user_code:
+        for record, leaf in leaves.items():
+            _observe(record, leaf)
+    records, found = tuple(leaves), {}
+    gradients = backward(
+        heads, starts, tuple(leaves.values()), keep=bool(retain_graph), found=found
+    )
+    pairs = zip(records, gradients, strict=False)  # no gradients come where torch accumulates
+    received = [pair for pair in pairs if pair[1] is not None]
+    if found:
+        received = [(r, g) for r, g in received if found.get(r, g) is not None]
+    write_gradients(received)
+
+
+def _ones(head: Tensor) -> Tensor:
+    return torch.ones_like(head, requires_grad=False)
+
+
+def _hides(head: NDArray) -> bool:
+    """Return whether an array may have been made of some that torch's graph does not show."""
+    member = head._member
+    if member is None or member.tensor is None:
+        return True
+    return member.kind is STAND_IN or (member.session is not None and member.session.hides)
+
+
+def _gradients_behind(heads: Sequence[NDArray]) -> set[Gradient]:
+    """Return the records of all gradients that backward has to write, marked as not written."""
+    records = leaves_of(map(_history, heads))
+    for record in records:
+        record.fresh = False
+    return records
+
+
+def differentiate(
+    heads: Sequence[NDArray],
+    variables: Sequence[NDArray],
+    head_grads: Sequence[NDArray | None] | None,
+    retain_graph: bool,
+    create_graph: bool,
+) -> list[NDArray]:
+    """Return the gradients of the heads with respect to the variables."""
+    arrays, given = _starts(heads, head_grads)
+    leaves = _members(variables)
+    tensors = [cast("Tensor", graph_tensor(a)) for a in arrays]
+    starts = [
+        _head_gradient(t, g, keeps_graph=create_graph) for t, g in zip(tensors, given, strict=True)
+    ]
+    gradients: Sequence[Tensor | None] = [None] * len(leaves)
+    if tensors:
+        gradients = backward(tensors, starts, leaves, keep=retain_graph, create=create_graph)
+    _check_reached(heads, variables, gradients)
+    session = state.session or Session()
+    if create_graph:
+        _continue_from([*arrays, *variables, *(g for g in given if g is not None)], session)
+    if tensors and not retain_graph:
+        mark_used_up(heads)
+    return [
+        gradient_array(v, each, session)
+        for v, each in zip(variables, _own(gradients, leaves, create_graph), strict=True)
+    ]
+
+
+def _continue_from(arrays: Sequence[NDArray], session: Session) -> None:
+    """Have a session know all leaves behind some arrays of other sessions."""
+    for array in arrays:
+        member = array._member
+        if member is None or member.tensor is None or member.session is session:
+            continue
+        if member.session is None:
+            enter_leaf(member, session)
+        else:
+            session.continue_from(member.session)
+
+
+def _own(
+    gradients: Sequence[Tensor | None], leaves: Sequence[Tensor], create_graph: bool
+) -> list[Tensor]:
+    """Return gradients in memory of their own, zeros where torch found none."""
+    dense = [
+        torch.zeros_like(v, requires_grad=False) if g is None else g
+        for g, v in zip(gradients, leaves, strict=True)
+    ]
+    if create_graph:
+        return [_RecordedGradient.apply(g, *leaves) for g in dense]
+    return [_copy(g) for g in dense]
+
+
+class _RecordedGradient(torch.autograd.Function):
+    """A gradient as a function of the variables: those it does not depend on get zeros."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *variables: Tensor) -> Tensor:
+        """Return the gradient in memory of its own."""
+        ctx.save_for_backward(*variables)
+        return _copy(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple:  # type: ignore[override]
+        """Pass the gradient on, and zeros to each variable."""
+        return grad, *(torch.zeros_like(v, requires_grad=False) for v in ctx.saved_tensors)
+
+
+def _copy(gradient: Tensor) -> Tensor:
+    """Return a gradient in memory of its own; torch's may be that of another, or of a head's."""
+    if gradient.layout is not torch.strided:
+        return gradient.clone()
+    if gradient._is_zerotensor():
+        return _with_memory(gradient)
+    return gradient.clone(memory_format=torch.contiguous_format)
+
+
+def _members(variables: Sequence[NDArray]) -> list[Tensor]:
+    """Return the tensors of variables in the recorded graph."""
+    members = []
+    for i, variable in enumerate(variables):
+        member = graph_tensor(variable)
+        if member is None:
+            raise MXNetError(
+                f"autograd.grad: variable {i} is not part of a graph. Call attach_grad() on it "
+                "before record()."
+            )
+        members.append(member)
+    return members
+
+
+def _check_reached(
+    heads: Sequence[NDArray], variables: Sequence[NDArray], gradients: Sequence[Tensor | None]
+) -> None:
+    """Raise if the heads do not depend on a variable; those that a gradient ends at have zeros."""
+    for i, (variable, gradient) in enumerate(zip(variables, gradients, strict=True), 1):
+        if gradient is None and not may_come_from(map(_history, heads), _history(variable)):
+            raise MXNetError(
+                f"autograd.grad: Cannot differentiate with respect to the {i}-th variable because "
+                "it is unreachable from the outputs. Were the outputs computed from it inside "
+                "record(), after attach_grad()?"
+            )
+
+
+def _history(array: NDArray) -> HistoryNode:
+    """Return the node of a recorded array; `UNKNOWN` where it has none."""
+    member = array._member
+    return UNKNOWN if member is None else member.node
+
+
+def gradient_array(variable: NDArray, gradient: Tensor, session: Session) -> NDArray:
+    """Return a gradient as an array of a session: row_sparse if torch made it sparse."""
+    dtype = variable._dtype
+    if dtype is not None and not dtype.is_floating_point:
+        return wrap_plain(type(variable), truncate(gradient, dtype), variable._ctx)
+    if gradient.layout is not torch.strided or variable.stype != "default":
+        from ..ndarray.sparse.dispatch import sparse_gradient
+
+        return sparse_gradient(variable, gradient)
+    array = wrap_plain(type(variable), gradient, variable._ctx)
+    if gradient.requires_grad:
+        array._data = None
+        set_member(array, gradient, session)
+    return array
