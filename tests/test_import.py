@@ -165,7 +165,7 @@ data = mx.io.NDArrayIter(np.zeros((40, 3)), np.zeros(40), 4)
 module = mx.mod.Module(net)
 module.fit(data, num_epoch=1)
 (executor,) = module._exec_group.execs
-assert executor._repetition._step is not None, "a step was captured"
+assert executor._function.repetition._step is not None, "a step was captured"
 assert "torch._dynamo" not in sys.modules
 """
 

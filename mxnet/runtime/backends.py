@@ -106,8 +106,6 @@ class BackendProgram:
     are those that have changed so far.
     """
 
-    hides_inputs: bool | None = None  # see `Program`
-
     def __init__(self, backend: Backend, own: Program, data: Sequence[int] | None) -> None:
         self.backend, self.own = backend, own
         self.source, self.graph, self.mode = own.source, own.graph, own.mode

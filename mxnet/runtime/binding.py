@@ -18,9 +18,10 @@ from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
 from .apply import stored_context
 from .array import plain, wrap_plain
-from .array_kernels import check_stypes, infer_gradient_storage, infer_storage
-from .executor import Executor, context_of_node
+from .bound_function import context_of_node
+from .executor import Executor
 from .gradients import check_req
+from .storage import check_stypes, infer_gradient_storage, infer_storage
 
 if TYPE_CHECKING:
     from ..symbol import Symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
@@ -15,21 +15,10 @@ from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, zeros
 from ..ops.shapes import is_known
 from .array import plain, wrap_plain
-from .array_kernels import (
-    cast_arguments,
-    in_graph,
-    infer_storage,
-    integer_kernels,
-    integer_leaf,
-    is_sparse,
-    leaf_for,
-    receive,
-    sparse_kernels,
-)
+from .array_kernels import cast_arguments, dtype_of, integer_leaf
 from .gradients import Gradient, write_gradients
-from .integers import truncate
-from .program import Wrap
 from .recording import graph_tensor
+from .storage import infer_storage, is_sparse
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -56,19 +45,34 @@ class BoundArrays:
         aux: list[NDArray],
         reqs: Sequence[str],
     ) -> None:
-        self.graph, self.args, self.grads, self.aux = graph, args, grads, aux
-        self._integers = cast_arguments(graph, args)
+        self._args, self._aux = args, aux
+        integers = cast_arguments(graph, args)
         # Other integers have no gradients: an array bound for them is left alone, unless an
         # operator writes zeros for them.
-        has_gradient = [_is_real(a) or i in self._integers for i, a in enumerate(args)]
+        has_gradient = [dtype_of(a).is_floating_point or i in integers for i, a in enumerate(args)]
         self.reqs = [r if h else "null" for r, h in zip(reqs, has_gradient, strict=True)]
         self.differentiated = [i for i, req in enumerate(self.reqs) if req != "null"]
+        self.differentiated_nodes = [graph.arguments[i] for i in self.differentiated]
+        self._records = [Gradient(grads[i], self.reqs[i]) for i in self.differentiated]
+        self.records_by_node = dict(zip(self.differentiated_nodes, self._records, strict=True))
+        self.leaves: list[Tensor] = []  # of the last differentiable run, one for each record
         stypes = {n.name: a.stype for n, a in zip(graph.arguments, args, strict=True)}
         self.stypes = infer_storage(graph, stypes)
         self.is_sparse = is_sparse(self.stypes)
-        self.leaves: list[Tensor | None] = [None] * len(args)  # of torch's graph
-        self._argument_at = {node: i for i, node in enumerate(graph.arguments)}
-        self._state_at = {node: i for i, node in enumerate(graph.auxiliary)}
+        # For each variable: where its array is, and its record.
+        arguments = {node: i for i, node in enumerate(graph.arguments)}
+        states = {node: i for i, node in enumerate(graph.auxiliary)}
+        self._rows: list[tuple[list[NDArray], int, Gradient | None]] = [
+            (args, arguments[n], self.records_by_node.get(n))
+            if n in arguments
+            else (aux, states[n], None)
+            for n in graph.variables
+        ]
+        positions = {node: i for i, node in enumerate(graph.variables)}
+        pairs = zip(graph.arguments, args, strict=True)
+        sparse = [positions[node] for node, array in pairs if array._dtype is None]
+        chosen = [positions[graph.arguments[i]] for i in sorted(integers) if self.reqs[i] != "null"]
+        self._sparse, self._arrays = tuple(sparse), tuple(sorted([*sparse, *chosen]))
         zeroed = _without_gradients(graph)
         self._zeroed = [
             grad
@@ -76,84 +80,71 @@ class BoundArrays:
             if node in zeroed and req == "write" and grad is not None and not has
         ]
         labels = _labels(graph)  # backward leaves their gradients alone
-        self._labels = {i for node, i in self._argument_at.items() if node in labels}
+        self._labels = {self.records_by_node[n] for n in labels if n in self.records_by_node}
 
-    def is_state(self, node: Node) -> bool:
-        """Return whether a variable is an auxiliary state."""
-        return node in self._state_at
+    def array_positions(self, differentiable: bool) -> tuple[int, ...]:
+        """Return the positions of the variables that `feed` gives as arrays."""
+        return self._arrays if differentiable else self._sparse
 
-    def value(self, node: Node, training: bool) -> Tensor | NDArray:
-        """Return what a run is fed for a variable; in training a leaf, if its gradient counts."""
-        position = self._argument_at.get(node)
-        if position is None:
-            return plain(self.aux[self._state_at[node]])
-        array = self.args[position]
-        if self.is_sparse and isinstance(array, BaseSparseNDArray):
-            return self._sparse_value(array, position, training)
-        tensor = plain(array)
-        if not training:
-            return tensor
-        if self.reqs[position] == "null":
-            return tensor.data  # as memory: see `handle`
-        if position in self._integers:
-            member = integer_leaf(tensor)
-            self.leaves[position] = graph_tensor(member)
-            return member
-        leaf = self.leaves[position] = tensor.data.requires_grad_()
-        return leaf
-
-    def tensors(self, nodes: Sequence[Node]) -> list[Tensor]:
-        """Return the memory of variables, none of which is sparse."""
-        positions, states = self._argument_at, self._state_at
+    def tensors(self) -> list[Tensor]:
+        """Return the memory of all variables, none of which is sparse."""
         return [
-            plain(self.args[positions[n]] if n in positions else self.aux[states[n]]) for n in nodes
+            plain(arrays[i]) if (data := arrays[i]._data) is None else data
+            for arrays, i, _ in self._rows
         ]
 
-    def _sparse_value(
-        self, array: BaseSparseNDArray, position: int, training: bool
+    def feed(self, differentiable: bool, copies_states: bool = False) -> list[Any]:
+        """Return what a run is fed: one value for each variable of the graph.
+
+        In a differentiable run, arguments whose gradients count are new leaves. States may be
+        copies, which the run writes into.
+        """
+        feed: list[Any] = []
+        leaves: dict[Gradient, Tensor] = {}
+        for arrays, i, record in self._rows:
+            array = arrays[i]
+            data = array._data
+            if array._dtype is None:
+                feed.append(self._feed_sparse(array, record if differentiable else None, leaves))
+                continue
+            if data is None:
+                data = plain(array)
+            if not differentiable:
+                feed.append(data)
+            elif record is not None:
+                if data.is_floating_point():
+                    leaves[record] = data = data.data.requires_grad_()
+                    feed.append(data)
+                else:
+                    feed.append(integer := integer_leaf(data))
+                    leaves[record] = graph_tensor(integer)  # pyright: ignore[reportArgumentType]
+            elif arrays is self._aux:
+                feed.append(data.clone() if copies_states else data)
+            else:
+                feed.append(data.data)  # as memory: see `array`
+        if differentiable:
+            self.leaves = [leaves[record] for record in self._records]
+        return feed
+
+    def _feed_sparse(
+        self, array: Any, record: Gradient | None, leaves: dict[Gradient, Tensor]
     ) -> BaseSparseNDArray:
-        req = self.reqs[position]
-        if not training or req == "null":
-            return in_graph(array, None, None)
-        if self.leaves[position] is None:
-            self.leaves[position] = leaf_for(array)
-        record = Gradient(self.grads[position], req)
-        return in_graph(array, self.leaves[position], record)
-
-    def kernels(self, training: bool) -> Wrap | None:
-        """Return what gives nodes other kernels: sparse arrays and integers with gradients do."""
-        return self._sparse_kernels() if self.is_sparse else self._integer_kernels(training)
-
-    def _sparse_kernels(self) -> Wrap:
-        """Return what gives nodes that may meet sparse arrays their kernels."""
-        gradients = {}
-        for node, position in self._argument_at.items():
-            if self.reqs[position] != "null":
-                grad = self.grads[position]
-                gradients[node] = Gradient(grad, self.reqs[position])
-        return sparse_kernels(self.graph, self.stypes, gradients)
-
-    def _integer_kernels(self, training: bool) -> Wrap | None:
-        if not (training and self.differentiated):
-            return None
-        members = [self.graph.arguments[i] for i in self.differentiated if i in self._integers]
-        return integer_kernels(self.graph, members, from_heads=True)
+        """Return the parts of a sparse array, as a leaf if there is a record."""
+        shadow = array.detach()
+        if record is not None:
+            leaf = array._values.new_zeros(()).expand(array.shape).requires_grad_()
+            shadow._ghost, shadow._grad = leaf, record
+            leaves[record] = leaf
+        return shadow
 
     def receive(self, gradients: Sequence[Tensor | None]) -> None:
         """Write what backward found for the arguments that have gradients."""
         received = []
-        for position, gradient in zip(self.differentiated, gradients, strict=True):
-            target, req = self.grads[position], self.reqs[position]
-            assert target is not None  # as `req` is not 'null'
-            if isinstance(target, BaseSparseNDArray):
-                receive(target, gradient, req)
-            elif gradient is None:
-                if req == "write" and position not in self._labels:
-                    plain(target).zero_()
-            else:
-                if position in self._integers:
-                    gradient = truncate(gradient, plain(target).dtype)
-                received.append((Gradient(target, req), gradient))
+        for record, gradient in zip(self._records, gradients, strict=True):
+            if gradient is not None:
+                received.append((record, gradient))
+            elif record.is_sparse or record not in self._labels:
+                record.write_zeros()
         write_gradients(received)
         for grad in self._zeroed:
             plain(grad).zero_()
@@ -180,11 +171,6 @@ def _labels(graph: Graph) -> set[Node]:
     }
 
 
-def _is_real(array: NDArray) -> bool:
-    tensor = array._values if isinstance(array, BaseSparseNDArray) else plain(array)
-    return tensor.dtype.is_floating_point
-
-
 Arrays = list[NDArray]
 
 
@@ -195,7 +181,7 @@ def reshape_arrays(
     allow_up_sizing: bool,
 ) -> tuple[Arrays, list[NDArray | None], Arrays]:
     """Return arguments, gradients and auxiliary states of these shapes for an executor's graph."""
-    graph = executor._graph
+    graph = executor._symbol._graph
     inferred = infer_from_given(graph, shapes)
     names = [n.name for n in graph.arguments]
     missing = [n for n, s in zip(names, inferred.arguments, strict=True) if not is_known(s)]

@@ -1,46 +1,35 @@
-"""`CachedOp`: a graph as one callable operator, prepared once and run on arrays."""
+"""`CachedOp`: a graph as one callable operator, run on the arrays that are passed to it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 
-from ..caches import ForkSafeLock
 from ..context import Context, torch_device
 from ..error import MXNetError
-from ..graph.passes.simplify import open_sources
-from ..graph.typed import Inputs, Mode
 from ..ndarray import NDArray
-from ..ops.interpreters import Interpreter
 from .apply import assign, stored_context
 from .array import alias, is_sparse, operand_in, plain, wrap, written_in
-from .array_kernels import apply_to_arrays, integer_kernels, makes_sparse, tensor_of
-from .backends import BackendProgram, find_backend
+from .backends import find_backend
 from .compiled import Compiled
+from .function import GraphFunction, Request, new_request
 from .head_gradients import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring import Callback, OpHook
-from .program import Program, Value
 from .recording import (
+    STAND_IN,
     Session,
     Step,
     StepKind,
     graph_tensor,
-    is_stand_in,
-    reachable,
     record_step,
     state,
 )
+from .storage import makes_sparse
 
 if TYPE_CHECKING:
-    from ..graph.node import Node
     from ..symbol import Symbol
-
-PREPARING = ForkSafeLock()  # one thread at a time makes programs
-MAX_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
 
 
 class CachedOp:
@@ -66,14 +55,12 @@ class CachedOp:
         "_flags",
         "_hook",
         "_joins_gradients",
-        "_kernels",
         "_makes_sparse",
         "_passed",
-        "_programs",
-        "_run",
-        "_sources",
         "_states",
+        "_step",
         "_sym",
+        "function",
     )
 
     def __init__(
@@ -82,23 +69,28 @@ class CachedOp:
         flags: Iterable[tuple[str, Any]] = (),
         thread_safe: bool = False,
     ) -> None:
-        self._sym = sym
-        self._flags = tuple(flags)
-        self._programs: dict[tuple, Program | BackendProgram] = {}
-        self._kernels: dict = {}
-        self._sources = open_sources(sym._graph)
-        variables, states = sym._graph.variables, set(sym._graph.auxiliary)
+        graph = sym._graph
+        variables, states = graph.variables, set(graph.auxiliary)
+        self._sym, self._flags = sym, tuple(flags)
+        options = dict(self._flags)
+        backend = options.get("backend")
+        self.function = GraphFunction(
+            graph,
+            backend=None if backend is None else find_backend(backend),
+            data=options.get("data_indices"),
+            recompute=options.get("recompute"),
+            copies_heads=True,
+        )
         self._states = {i for i, node in enumerate(variables) if node in states}
+        # Inputs that are outputs: (head, variable).
         self._passed = [
-            (i, variables.index(e.node))
-            for i, e in enumerate(sym._graph.heads)
-            if e.node.op is None
+            (i, variables.index(e.node)) for i, e in enumerate(graph.heads) if e.node.op is None
         ]
-        limit = dict(self._flags).get("inline_limit", INLINE_LIMIT)
-        self._joins_gradients = has_partial_outputs(sym._graph, int(limit))
-        self._makes_sparse = makes_sparse(sym._graph)
+        limit = int(options.get("inline_limit", INLINE_LIMIT))
+        self._joins_gradients = has_partial_outputs(graph, limit)
+        self._makes_sparse = makes_sparse(graph)
         self._hook: OpHook | None = None
-        self._run = Step(StepKind.GRAPH, sym._graph)
+        self._step = Step(StepKind.GRAPH, graph)
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
@@ -114,7 +106,8 @@ class CachedOp:
         if out is not None:
             targets = out if isinstance(out, list | tuple) else [out]
             for target, head in zip(targets, heads, strict=True):
-                assign("CachedOp", target, _tensor(head))
+                tensor = graph_tensor(head)
+                assign("CachedOp", target, plain(head) if tensor is None else tensor)
                 if target._member is not None and head._member is not None:
                     target._member.node = head._member.node
             return out
@@ -122,143 +115,58 @@ class CachedOp:
 
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
-        integers: tuple[int, ...] = ()  # inputs that are integers with gradients
-        session = state.session
-        feed: list[Tensor | NDArray]
-        if self._makes_sparse:
-            return self._run_by_operators(args)
-        if any(map(is_sparse, args)):
-            return self._run_by_operators(args)
-        if session is None:
-            feed = [operand_in(None, a) if a._data is None else a._data for a in args]
-        elif any(map(is_stand_in, args)):
-            feed = [a if is_stand_in(a) else operand_in(session, a) for a in args]
-            integers = tuple(i for i, t in enumerate(feed) if type(t) is not Tensor)
-        else:
-            feed = self._operands(session, args)
-        if feed:
-            first = feed[0]
-            device = (first if type(first) is Tensor else tensor_of(first)).device
-            ctx = args[0]._ctx
-        else:
-            device = torch_device(default_ctx or Context.default_ctx)
-            ctx = stored_context(default_ctx)
-        program = self._program(device, feed, integers)
-        heads = program.run(feed) if self._hook is None else program.run(feed, self._hook)
+        session, function = state.session, self.function
+        ctx = args[0]._ctx if args else stored_context(default_ctx)
+        cls = type(args[0]) if args and not is_sparse(args[0]) else NDArray
+        # 1. The feed: a tensor for each array, in the graph that is recorded.
+        feed, request = self._feed(session, args, default_ctx)
+        # 2. The function.
+        heads = function.run(feed, request, self._hook)
         if session is not None and self._joins_gradients:
             heads = join_gradients(heads)
-        cls = type(args[0]) if args else NDArray
-        outputs = [wrap(cls, t, ctx) if isinstance(t, Tensor) else t._as(cls) for t in heads]
+        # 3. The outputs.
+        outputs = [wrap(cls, h, ctx) if type(h) is Tensor else _in_class(h, cls) for h in heads]
         if session is not None:
-            record_step(outputs, self._run, args)
-            if program.hides_inputs is None:
-                program.hides_inputs = _hides_inputs(heads, feed)
-            if program.hides_inputs:
-                session.hides = True
-        for head, variable in self._passed:  # an input that is an output stays itself
+            record_step(outputs, self._step, args)
+            session.hides |= function.hides_inputs(request, feed, heads)
+        for head, variable in self._passed:
             if args[variable].stype == "default" and not (session and self._joins_gradients):
                 outputs[head] = alias(args[variable])
         return outputs
 
-    def _run_by_operators(self, args: Sequence[NDArray]) -> list[NDArray]:
-        """Return the outputs for inputs of which some are sparse, one operator after another."""
-        graph = self._sym._graph
-        values: dict[Node, Sequence[NDArray]] = {
-            variable: [array] for variable, array in zip(graph.variables, args, strict=True)
-        }
-        for node in graph.nodes:
-            if node.op is None:
-                continue
-            if node.subgraphs:
-                raise MXNetError(
-                    f"Operator {node.op.name} ({node.name!r}) runs a graph, which takes no sparse "
-                    "inputs. Convert them: x.tostype('default')."
-                )
-            inputs: Sequence[NDArray | None] = [values[e.node][e.index] for e in node.inputs]
-            if node.op.variadic is None:
-                by_name = dict(zip(node.input_names, inputs, strict=True))
-                inputs = [by_name.get(i.name) for i in node.op.inputs]
-            result = apply_to_arrays(node.op, inputs, node.attrs)
-            values[node] = [result] if isinstance(result, NDArray) else result
-        outputs = [values[e.node][e.index] for e in graph.heads]
-        for head, variable in self._passed:
-            array = args[variable]
-            outputs[head] = alias(array) if array.stype == "default" else array.copy()
-        return outputs
-
-    def _operands(self, session: Session, args: Sequence[NDArray]) -> list[Tensor | NDArray]:
-        """Return the tensors of inputs while recording; auxiliary states are written."""
-        states = self._states
-        if not states:
-            return [operand_in(session, a) for a in args]
-        return [
-            written_in(session, a) if i in states else operand_in(session, a)
-            for i, a in enumerate(args)
-        ]
-
-    def _program(
-        self, device: torch.device, feed: Sequence[Tensor | NDArray], integers: tuple[int, ...] = ()
-    ) -> Program | BackendProgram:
-        key = (state.training, device, integers or self._demands(feed))
-        if self._sources:
-            key += tuple(t.shape for t in feed)
-        program = self._programs.get(key)
-        if program is None:
-            with PREPARING:
-                program = self._programs.get(key)
-                if program is None:
-                    program = self._prepare(device, feed, integers)
-                    if len(self._programs) >= MAX_PROGRAMS:
-                        del self._programs[next(iter(self._programs))]
-                    self._programs[key] = program
-        return program
-
-    def _demands(self, feed: Sequence[Tensor | NDArray]) -> str:
-        """Return what is asked besides results: a look at every node, or gradients."""
-        if self._hook is not None:
-            return "watched"
-        if state.training or not state.recording:
-            return ""
-        return "tracked" if any(isinstance(t, Tensor) and t.requires_grad for t in feed) else ""
-
-    def _prepare(
-        self, device: torch.device, feed: Sequence[Tensor | NDArray], integers: tuple[int, ...]
-    ) -> Program | BackendProgram:
-        graph, training = self._sym._graph, state.training
-        demands = "tracked" if integers else self._demands(feed)
-        names = [n.name for n in graph.variables]
-        inputs = Inputs(
-            {n: tuple(t.shape) for n, t in zip(names, feed, strict=True)},
-            {n: tensor_of(t).dtype for n, t in zip(names, feed, strict=True)},
-            device_of=lambda node: device,
-        )
-        flags = dict(self._flags)
-        differentiable = training or demands == "tracked"
-        program = Prepared(
-            graph,
-            Mode(training, differentiable),
-            device,
-            inputs,
-            kernels=self._kernels,
-            wrap=integer_kernels(graph, [graph.variables[i] for i in integers], from_heads=True)
-            if differentiable
-            else None,
-            optimized=demands != "watched",
-            recompute=flags.get("recompute"),
-        )
-        if flags.get("backend") is None or training or demands:
-            return program
-        return BackendProgram(find_backend(flags["backend"]), program, flags["data_indices"])
+    def _feed(
+        self, session: Session | None, args: Sequence[NDArray], default_ctx: Context | None
+    ) -> tuple[list[Any], Request]:
+        """Return what the function is fed, and how it is to run."""
+        training, watched = state.training, self._hook is not None
+        takes_arrays = self._makes_sparse
+        for array in args:
+            member = array._member
+            if array._dtype is None or (member is not None and member.kind is STAND_IN):
+                takes_arrays = True  # no tensor has the values and carries their gradients
+        if takes_arrays:
+            device = torch_device(args[0].context)
+            return [*args], Request(training, True, watched, device, tuple(range(len(args))))
+        if session is None:
+            feed = [plain(a) if a._data is None else a._data for a in args]
+        elif self._states:
+            feed = [
+                written_in(session, a) if i in self._states else operand_in(session, a)
+                for i, a in enumerate(args)
+            ]
+        else:
+            feed = [operand_in(session, a) for a in args]
+        device = feed[0].device if feed else torch_device(default_ctx or Context.default_ctx)
+        tracked = training
+        if session is not None and not training:
+            tracked = any(t.requires_grad for t in feed)
+        return feed, new_request((training, tracked, watched, device, ()))
 
     def compiled(self, args: Sequence[NDArray], training: bool = False) -> Compiled:
         """Return a report of the graph that runs for these inputs."""
         feed = [plain(a) for a in args]
         device = feed[0].device if feed else torch_device(Context.default_ctx)
-        before, state.training = state.training, training
-        try:
-            return Compiled(self._program(device, feed))
-        finally:
-            state.training = before
+        return Compiled(self.function.program(feed, Request(training, training, False, device)))
 
     # -- looking inside -----------------------------------------------------------------------
 
@@ -270,35 +178,6 @@ class CachedOp:
         return CachedOp, (self._sym, self._flags)
 
 
-class Prepared(Program):
-    """A program whose outputs have memory of their own: users write into them."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        heads = self.graph.heads
-        self._copied = [
-            i
-            for i, e in enumerate(heads)
-            if e.node.op is None or e[:2] in {h[:2] for h in heads[:i]}
-        ]
-
-    def run(self, feed: Sequence[Value], *watchers: Interpreter) -> list[Value]:
-        """Return the heads' values for one tensor per variable."""
-        heads: list[Any] = super().run(feed, *watchers)
-        for i in self._copied:  # inputs, and outputs that are there already
-            heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
-        return heads
-
-
-def _hides_inputs(outputs: Sequence[Any], feed: Sequence[Any]) -> bool | None:
-    """Return whether torch's graph of the outputs lacks some inputs; None if there is none."""
-    heads = {t.grad_fn for t in outputs if type(t) is Tensor and t.requires_grad}
-    if not heads:
-        return None
-    leaves = [get_gradient_edge(t).node for t in feed if type(t) is Tensor and t.requires_grad]
-    return not reachable(heads).issuperset(leaves)
-
-
-def _tensor(array: NDArray) -> Tensor:
-    tensor = graph_tensor(array)
-    return plain(array) if tensor is None else tensor
+def _in_class(array: NDArray, cls: type[NDArray]) -> NDArray:
+    """Return an array in a class of dense arrays; a sparse one is of its own."""
+    return array if is_sparse(array) else array._as(cls)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+from .. import env
+from ..graph.graph import Graph
 from ..graph.node import Node
-from ..graph.typed import TypedGraph
+from ..graph.passes.recompute import live_bytes, training_bytes
+from ..graph.passes.simplify import merge_equal_nodes
+from ..graph.typed import TRAINING, Inputs, TypedGraph
 from ..symbol import Symbol
+from .array_kernels import dtype_of
 from .backends import BackendProgram
 from .program import Program
 
@@ -104,3 +110,28 @@ def _with_unit(count: int) -> str:
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
     return f"{count} "
+
+
+def memory_report(graph: Graph, feed: Sequence[Any], differentiated: bool) -> str:
+    """Return how much memory the results of a graph take, as MXNet plans it.
+
+    Training keeps results for backward, inference only until they are read for the last time.
+    """
+    names = [node.name for node in graph.variables]
+    inputs = Inputs(
+        {name: tuple(value.shape) for name, value in zip(names, feed, strict=True)},
+        {name: dtype_of(value) for name, value in zip(names, feed, strict=True)},
+    )
+    typed = TypedGraph(graph.heads, TRAINING, inputs)
+    if differentiated:
+        total = training_bytes(typed, env.get("MXNET_BACKWARD_DO_MIRROR"))
+    else:
+        total = live_bytes(typed)
+    return f"Total {total // 2**20} MB allocated\nTotal 0 TempSpace resource requested\n"
+
+
+def with_equal_nodes_merged(symbol: Symbol) -> Symbol:
+    """Return a symbol with equal nodes merged, unless ``MXNET_ELIMINATE_COMMON_EXPR=0``."""
+    if not env.get("MXNET_ELIMINATE_COMMON_EXPR"):
+        return symbol
+    return type(symbol)(merge_equal_nodes(symbol._graph).heads)

@@ -64,53 +64,65 @@ def reaches_variable(head: Node, variables: Collection[Node]) -> bool:
     return False
 
 
-def list_out_grads(out_grads: Any, graph: Graph) -> list[NDArray | None]:
-    """Return what the user gave to backward, one for each output, None where there is nothing."""
-    if out_grads is None:
-        out_grads = ()
-    elif isinstance(out_grads, NDArray):
-        out_grads = [out_grads]
-    elif isinstance(out_grads, Mapping):
-        out_grads = [out_grads[name] for name in graph.output_names()]
-    listed = [g if g is None or isinstance(g, NDArray) else _array(g) for g in out_grads]
-    count = len(graph.heads)
-    return [*listed, *[None] * (count - len(listed))][:count]
+class HeadGradients:
+    """From which gradients a backward through a graph starts.
+
+    `variables` are those whose gradients are computed.
+    """
+
+    def __init__(self, graph: Graph, variables: Collection[Node]) -> None:
+        self._graph = graph
+        # Of an output that a Group shows several times the last gradient counts, as in MXNet.
+        last = {entry[:2]: number for number, entry in enumerate(graph.heads)}
+        chosen = set(last.values())
+        self._rows = [
+            (number in chosen, reaches_variable(entry.node, variables))
+            for number, entry in enumerate(graph.heads)
+        ]
+
+    def list_given(self, out_grads: Any) -> list[NDArray | None]:
+        """Return what the user gave to backward, one for each output, None where nothing is."""
+        if out_grads is None:
+            return [None] * len(self._rows)
+        if isinstance(out_grads, NDArray):
+            out_grads = [out_grads]
+        elif isinstance(out_grads, Mapping):
+            out_grads = [out_grads[name] for name in self._graph.output_names()]
+        listed = [g if g is None or isinstance(g, NDArray) else _array(g) for g in out_grads]
+        count = len(self._rows)
+        return [*listed, *[None] * (count - len(listed))][:count]
+
+    def starts(
+        self, heads: Sequence[Tensor | None], given: Sequence[NDArray | None]
+    ) -> dict[int, Tensor]:
+        """Return the gradients to start from, by the number of the output; None has none."""
+        starts: dict[int, Tensor] = {}
+        for number, (is_chosen, is_needed) in enumerate(self._rows):
+            head, grad = heads[number], given[number]
+            if head is None:
+                continue
+            if grad is not None and (is_needed or grad.shape == tuple(head.shape)):
+                value = _fit(dense_of(grad), head)
+            elif not is_needed:
+                value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
+            else:
+                raise self._missing(number)
+            if is_chosen:
+                starts[number] = value
+        return starts
+
+    def _missing(self, number: int) -> MXNetError:
+        entry = self._graph.heads[number]
+        return MXNetError(
+            f"backward: no out_grad was given for output {number}, "
+            f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"
+        )
 
 
 def _array(value: Any) -> NDArray:
     if not isinstance(value, np.ndarray):
         raise TypeError(f"backward: out_grads must be NDArrays, not {type(value)}.")
     return wrap_plain(NDArray, dtypes.from_numpy(value))
-
-
-def head_gradients(
-    graph: Graph,
-    heads: Sequence[Tensor | None],
-    out_grads: Sequence[NDArray | None],
-    variables: Collection[Node],
-) -> dict[int, Tensor]:
-    """Return the gradients to start from, by the number of the output; None has none.
-
-    `variables` are those whose gradients are computed. Of an output that a Group shows several
-    times the last gradient counts, as in MXNet.
-    """
-    starts: dict[tuple, tuple[int, Tensor]] = {}
-    for number, (entry, head, grad) in enumerate(zip(graph.heads, heads, out_grads, strict=True)):
-        if head is None:
-            continue
-        if grad is not None and grad.shape == tuple(head.shape):
-            value = _fit(dense_of(grad), head)
-        elif not reaches_variable(entry.node, variables):
-            value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
-        elif grad is not None:
-            value = _fit(dense_of(grad), head)
-        else:
-            raise MXNetError(
-                f"backward: no out_grad was given for output {number}, "
-                f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"
-            )
-        starts[entry.node, entry.index] = number, value
-    return dict(starts.values())
 
 
 def _fit(grad: Tensor, head: Tensor) -> Tensor:

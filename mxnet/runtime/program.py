@@ -319,8 +319,6 @@ class Program:
         recompute: int | bool | None = None,
         keeps_layout: bool = False,
     ) -> None:
-        # Whether some input with a gradient is missing in torch's graph of the outputs, once known.
-        self.hides_inputs: bool | None = None
         if not isinstance(graph, TypedGraph):
             graph = TypedGraph(graph.heads, mode, inputs)
         self.source = resolve_sources(graph)

@@ -37,11 +37,14 @@ class Repetition:
         self._saved = self._capture = None
         self._feed = self._inputs = self._heads = ()
 
-    def is_possible(self, program: Program | BackendProgram) -> bool:
-        """Return whether the steps of a program may be captured at all, and nobody looks on."""
+    def consider(self, program: Program | BackendProgram) -> None:
+        """Learn once whether the steps of a program can be captured at all."""
         if self._is_possible is None:
             self._is_possible = isinstance(program, Program) and program.is_repeatable
-        return self._is_possible and not interpreters.is_watched()
+
+    def is_possible(self) -> bool:
+        """Return whether steps can be captured, and no interpreter or torch mode is active."""
+        return bool(self._is_possible) and not interpreters.is_watched()
 
     def forward(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
         """Return the heads of a repeated step; None if there is none for these inputs."""

@@ -32,6 +32,7 @@ LAYERS = [
     {
         "executor", "memonger", "operator", "rtc", "profiler", "engine", "log", "library", "misc",
         "runtime/array_kernels", "runtime/backends", "runtime/binding", "runtime/bound_arrays",
+        "runtime/bound_function", "runtime/function", "runtime/storage",
         "runtime/cached_op", "runtime/capture", "runtime/captured_step", "runtime/compiled",
         "runtime/control_flow", "runtime/executor", "runtime/head_gradients",
         "runtime/monitoring", "runtime/onednn_graph", "runtime/program", "runtime/repetition",

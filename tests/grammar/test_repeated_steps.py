@@ -45,7 +45,7 @@ def test_captured_steps_equal_first_steps(family: str, rows: list[Row]) -> None:
         executor = _executor(row)
         for _ in range(ATTEMPTS[0] + 1):
             _step(executor, row, 1.0)
-        captured.append(executor._repetition._step is not None)
+        captured.append(executor._function.repetition._step is not None)
         for factor in (0.5, 1.0):
             pairs = zip(
                 _step(executor, row, factor), _step(_executor(row), row, factor), strict=True

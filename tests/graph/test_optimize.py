@@ -209,7 +209,7 @@ def test_recurrent_layers(layer, training):
     net.hybridize()
     for _ in range(3):
         agree(plain, everything())
-    assert all(len(p.steps) <= 3 for p in net._cached_op._programs.values())
+    assert all(len(p.steps) <= 3 for p in net._cached_op.function.programs.values())
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -402,7 +402,7 @@ def test_hooks_still_see_every_node():
 
 
 def kernels(net):
-    (program,) = net._cached_op._programs.values()
+    (program,) = net._cached_op.function.programs.values()
     return [step.kernel for step in program.steps]
 
 

@@ -49,7 +49,9 @@ def test_engines_of_onnx(block, x, engine):
     block.hybridize(backend=engine)
     for _ in range(3):
         np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
-    assert isinstance(next(iter(block._cached_op._programs.values())), backends.BackendProgram)
+    assert isinstance(
+        next(iter(block._cached_op.function.programs.values())), backends.BackendProgram
+    )
     with pytest.raises(mx.MXNetError):
         block(other)  # made for images of 8 by 8
 

@@ -49,7 +49,7 @@ def test_it_computes_what_our_kernels_compute(net, x):
     assert_as_eager(net, x)
     assert_as_eager(net, x[:1] * 2)
     net(x)
-    (program,) = net._cached_op._programs.values()
+    (program,) = net._cached_op.function.programs.values()
     assert isinstance(program, backends.BackendProgram) and program.backend.name == ENGINE
 
 

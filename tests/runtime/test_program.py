@@ -55,7 +55,7 @@ def test_values_die_after_their_last_use():
     x = mx.sym.Variable("x")
     op = nd.CachedOp(mx.sym.sin(mx.sym.cos(mx.sym.exp(x))))
     op(nd.ones((3,)))
-    (program,) = op._programs.values()
+    (program,) = op.function.programs.values()
     made, alive = [], []
 
     def spied(kernel):
@@ -82,7 +82,7 @@ def test_long_graphs_become_one_function():
     op = nd.CachedOp(x)
     for _ in range(RUNS):
         assert op(nd.zeros((2,))).asnumpy().tolist() == [3000, 3000]
-    (program,) = op._programs.values()
+    (program,) = op.function.programs.values()
     assert program._function is not None
 
 
@@ -181,10 +181,10 @@ def test_executors_report_the_mode_of_the_last_forward():
 
 
 def test_programs_for_many_shapes_do_not_pile_up(monkeypatch):
-    monkeypatch.setattr("mxnet.runtime.cached_op.MAX_PROGRAMS", 3)
+    monkeypatch.setattr("mxnet.runtime.function.MAX_PROGRAMS", 3)
     x = mx.sym.Variable("x")
     shifted = mx.nd.CachedOp(x + mx.sym.zeros(shape=(0, 2)))
     for _ in range(2):
         for rows in range(1, 7):
             assert shifted(mx.nd.ones((rows, 2))).shape == (rows, 2)
-    assert len(shifted._programs) == 3
+    assert len(shifted.function.programs) == 3

@@ -42,13 +42,13 @@ def _step(executor: mx.executor.Executor, *out_grads: nd.NDArray) -> list[np.nda
 def _captured(executor: mx.executor.Executor, *out_grads: nd.NDArray) -> mx.executor.Executor:
     for _ in range(ATTEMPTS[0] + 1):
         _step(executor, *out_grads)
-    assert executor._repetition._step is not None
+    assert executor._function.repetition._step is not None
     return executor
 
 
 def _is_repeated(executor: mx.executor.Executor) -> bool:
     executor.forward(is_train=True)
-    return executor._repetition.is_repeated
+    return executor._function.repetition.is_repeated
 
 
 def test_a_captured_step_has_the_bits_of_the_first():
@@ -190,7 +190,7 @@ def test_values_that_reach_python_are_noticed():
     executor = _bind(mx.sym.Symbol([Entry(node)]), x=(2, 2))
     for _ in range(ATTEMPTS[-1] + 3):
         _step(executor, nd.ones((2, 2)))
-    assert executor._repetition._step is None
+    assert executor._function.repetition._step is None
     executor.arg_arrays[0][:] = -3
     assert executor.forward(is_train=True)[0].asnumpy().tolist() == [[-3, -3], [-3, -3]]
 
@@ -199,19 +199,19 @@ def test_random_numbers_and_large_steps_are_not_captured(monkeypatch):
     dropout = _bind(mx.sym.Dropout(mx.sym.Variable("x"), p=0.5), x=(8,))
     for _ in range(5):
         _step(dropout, nd.ones(8))
-    assert dropout._repetition._step is None
+    assert dropout._function.repetition._step is None
     monkeypatch.setattr(capture, "MAX_BYTES", 100)
     large = _bind(mx.sym.Variable("x") * 3 + 1, x=(64,))
     for _ in range(5):
         _step(large, nd.ones(64))
-    assert large._repetition._step is None
+    assert large._function.repetition._step is None
     assert _step(large, nd.ones(64))[1].tolist() == [3.0] * 64
 
 
 def test_nothing_is_kept_after_backward():
     executor = _captured(_bind(mx.sym.tanh(mx.sym.tanh(mx.sym.Variable("x"))), x=(3,)), nd.ones(3))
     executor.forward(is_train=True)
-    saved = [weakref.ref(t) for t in executor._repetition._saved]
+    saved = [weakref.ref(t) for t in executor._function.repetition._saved]
     executor.backward([nd.ones(3)])
     executor.release_outputs()
     assert [r() for r in saved] == [None] * len(saved)
@@ -225,6 +225,6 @@ def test_errors_name_the_node():
     def fail(feed):
         raise RuntimeError("out of luck")
 
-    executor._repetition._step.forward = fail
+    executor._function.repetition._step.forward = fail
     _step(executor, nd.ones((2, 2)))  # the program itself runs
-    assert executor._repetition._step is None
+    assert executor._function.repetition._step is None

@@ -34,7 +34,7 @@ def wanted(net, x):
 
 
 def packed(net):
-    steps = [s for p in net._cached_op._programs.values() for s in p.steps]
+    steps = [s for p in net._cached_op.function.programs.values() for s in p.steps]
     (kernel,) = {s.kernel for s in steps if isinstance(s.kernel, prepared_dense.PreparedDense)}
     return kernel
 

@@ -1,0 +1,158 @@
+"""`GraphFunction`: a graph as a function of tensors, prepared once for each way of running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
+
+from .. import caches
+from ..graph.graph import Graph
+from ..graph.passes.simplify import open_sources
+from ..graph.typed import Inputs, Mode
+from ..ops.interpreters import Interpreter
+from .array_kernels import array_kernels, dtype_of
+from .backends import Backend, BackendProgram
+from .program import Program
+from .recording import reachable
+
+if TYPE_CHECKING:
+    from ..graph.node import Node
+    from .gradients import Gradient
+
+PREPARING = caches.ForkSafeLock()  # one thread at a time prepares programs
+MAX_PROGRAMS = 128  # of one graph: some need one for each shape; the oldest goes first
+
+Value = Any  # a tensor; or an array, where one is sparse, or an integer with a gradient
+
+
+class Request(NamedTuple):
+    """How a graph is to be run, and on what; with it a program is found again.
+
+    Parameters
+    ----------
+    training : whether operators see training mode.
+    differentiable : whether gradients may be asked for, which they can be in inference too.
+    watched : whether every node must be there, to be shown.
+    device : where it runs; with a placement, where nodes without one of their own do.
+    arrays : the positions of variables that are fed with arrays.
+    """
+
+    training: bool
+    differentiable: bool
+    watched: bool
+    device: torch.device
+    arrays: tuple[int, ...] = ()
+
+
+new_request = partial(tuple.__new__, Request)  # of a tuple of its fields, without a Python frame
+
+
+class GraphFunction:
+    """A graph as a function of one value for each of its variables.
+
+    Parameters
+    ----------
+    graph : what to compute.
+    placement : the device of each node, if there are several.
+    storage : storage types of the values, where some are not dense.
+    records : the gradient records of variables; kernels make row_sparse gradients for some.
+    backend : the engine that runs inference in the place of our kernels.
+    data : positions of the variables that change from call to call, for the engine.
+    recompute : see `Program`.
+    copies_heads : whether outputs have memory of their own, so that users may write into them.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        placement: Mapping[Node, torch.device] | None = None,
+        storage: Mapping[Node, Sequence[str]] | None = None,
+        records: Mapping[Node, Gradient] | None = None,
+        backend: Backend | None = None,
+        data: Sequence[int] | None = None,
+        recompute: int | bool | None = None,
+        copies_heads: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.programs: dict[tuple, Program | BackendProgram] = {}
+        self._placement, self._storage, self._records = placement, storage or {}, records
+        self._backend, self._data, self._recompute = backend, data, recompute
+        self._has_open_sources = bool(open_sources(graph))
+        self._hides: dict[Request, bool] = {}
+        self._kernels: dict[Node, Callable] = {}  # of operators with memory: all programs share it
+        heads = [e[:2] for e in graph.heads]
+        self._copied = [
+            i for i, (node, _) in enumerate(heads) if node.op is None or heads[i] in heads[:i]
+        ]
+        self._copied = self._copied if copies_heads else []
+
+    def program(self, feed: Sequence[Value], request: Request) -> Program | BackendProgram:
+        """Return the program that runs such values; it is prepared if it is not there."""
+        key: tuple = request
+        if self._has_open_sources:
+            key += tuple(value.shape for value in feed)
+        program = self.programs.get(key)
+        if program is None:
+            with PREPARING:
+                program = self.programs.get(key)
+                if program is None:
+                    program = self._prepare(feed, request)
+                    if len(self.programs) >= MAX_PROGRAMS:
+                        del self.programs[next(iter(self.programs))]
+                    self.programs[key] = program
+        return program
+
+    def run(
+        self, feed: Sequence[Value], request: Request, watcher: Interpreter | None = None
+    ) -> list[Value]:
+        """Return the heads for one value per variable."""
+        program = self.program(feed, request)
+        heads = program.run(feed) if watcher is None else program.run(feed, watcher)
+        for i in self._copied:  # inputs, and outputs that are there already
+            heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
+        return heads
+
+    def hides_inputs(self, request: Request, feed: Sequence[Value], heads: Sequence[Value]) -> bool:
+        """Return whether torch's graph of the heads lacks some input that has a gradient."""
+        hides = self._hides.get(request)
+        if hides is None:
+            made_by = {t.grad_fn for t in heads if type(t) is Tensor and t.requires_grad}
+            if not made_by:
+                return False
+            tracked = [t for t in feed if type(t) is Tensor and t.requires_grad]
+            edges = [get_gradient_edge(t).node for t in tracked]
+            hides = self._hides[request] = not reachable(made_by).issuperset(edges)
+        return hides
+
+    def _prepare(self, feed: Sequence[Value], request: Request) -> Program | BackendProgram:
+        graph, placement = self.graph, self._placement
+        names = [node.name for node in graph.variables]
+        inputs = Inputs(
+            {name: tuple(value.shape) for name, value in zip(names, feed, strict=True)},
+            {name: dtype_of(value) for name, value in zip(names, feed, strict=True)},
+            self._storage,
+            (lambda node: request.device) if placement is None else placement.get,
+        )
+        mode = Mode(request.training, request.differentiable)
+        arrays = [graph.variables[i] for i in request.arrays]
+        program = Program(
+            graph,
+            mode,
+            request.device,
+            inputs,
+            devices=placement,
+            kernels=self._kernels,
+            wrap=array_kernels(graph, arrays, mode, self._records or {}),
+            optimized=not request.watched,
+            recompute=self._recompute,
+        )
+        is_inference = not (request.differentiable or request.watched or request.arrays)
+        if self._backend is None or not is_inference or placement is not None:
+            return program
+        return BackendProgram(self._backend, program, self._data)
