@@ -440,25 +440,22 @@ class HybridBlock(Block):
         args
             The inputs.
         """
+        # 1. The arguments: arrays, or symbols to trace.
         inputs = arrays = (x, *args)
-        if not are_arrays(*inputs):
-            arrays = self._arrays_or_symbols(*inputs)
+        if args or not isinstance(x, NDArray):
+            if not are_arrays(*inputs):
+                arrays = self._arrays_or_symbols(*inputs)
             if isinstance(arrays[0], Symbol):
                 return self._trace(inputs)
         ctx = arrays[0].context
-        if self._active:
-            for array in arrays[1:]:
-                if (other := array.context) is not ctx and other != ctx:
-                    raise ValueError(
-                        "Find multiple contexts in the input, After hybridized, the HybridBlock "
-                        f"only supports one input context. '{self.name}' got {[ctx, other]}: move "
-                        "the arrays with as_in_context()."
-                    )
-            return self._run_graph(inputs, arrays, ctx)
-        if ctx is current_context():  # nearly always; entering it would change nothing
-            return self._run_eagerly(ctx, *inputs)
-        with ctx:
-            return self._run_eagerly(ctx, *inputs)
+        if not self._active:
+            if ctx is current_context():  # nearly always; entering it would change nothing
+                return self._run_eagerly(ctx, *inputs)
+            with ctx:
+                return self._run_eagerly(ctx, *inputs)
+        if args:
+            self._check_contexts(arrays, ctx)
+        return self._run_graph(inputs, arrays, ctx)
 
     def _run_eagerly(self, ctx: Context, *args: Any) -> Any:
         registered = self._reg_params
@@ -470,11 +467,36 @@ class HybridBlock(Block):
             params = {name: p.data(ctx) for name, p in registered.items()}
         return self.hybrid_forward(ndarray, *args, **params)
 
+    def _check_contexts(self, arrays: Sequence[NDArray], ctx: Context) -> None:
+        for array in arrays[1:]:
+            if (other := array.context) is not ctx and other != ctx:
+                raise ValueError(
+                    "Find multiple contexts in the input, After hybridized, the HybridBlock "
+                    f"only supports one input context. '{self.name}' got {[ctx, other]}: move "
+                    "the arrays with as_in_context()."
+                )
+
     def _run_graph(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> Any:
         """Run the prepared graph on arguments, of which these are the arrays."""
-        feed = self._feed(args, arrays, ctx)
+        # 2. The feed: parameters, held since the last call if nothing has changed, and the arrays.
+        held = self._held
+        is_flat = arrays is args and self._in_format == [0] * len(args)
+        if (
+            is_flat
+            and held
+            and held[0] == Generation.number
+            and (held[1] is ctx or held[1] == ctx)
+            and state.substitutes is None
+        ):
+            feed = held[2].copy()
+            for position, i in held[3]:
+                feed[position] = arrays[i]
+        else:
+            feed = self._feed(args, arrays, ctx)
+        # 3. The function.
         assert self._cached_op is not None
         outputs = self._cached_op.run(feed, ctx)
+        # 4. The outputs, in the structure that the block returned when it was traced.
         if self._out_format == 0:
             return outputs[0]
         return regroup(outputs, self._out_format)[0]
@@ -490,17 +512,7 @@ class HybridBlock(Block):
                 f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
                 "before passing inputs of another structure."
             )
-        held = self._held
-        if (
-            held
-            and held[0] == Generation.number
-            and (held[1] is ctx or held[1] == ctx)
-            and state.substitutes is None
-        ):
-            sources = held[2]
-        else:
-            sources = self._gather(ctx, args)
-        return [arrays[i] if array is None else array for i, array in sources]
+        return [arrays[i] if array is None else array for i, array in self._gather(ctx, args)]
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
         """Return the parameters' arrays on a context, initializing those that wait."""
@@ -521,7 +533,8 @@ class HybridBlock(Block):
             if i < 0
         )
         if state.substitutes is None and not any(own):
-            self._held = (generation, ctx, arrays)
+            places = [(position, i) for position, (i, array) in enumerate(arrays) if array is None]
+            self._held = (generation, ctx, [array for _, array in arrays], places)
         return arrays
 
     def _call_cached_op(self, *args: Any) -> Any:

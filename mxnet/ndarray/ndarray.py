@@ -20,7 +20,7 @@ from torch import Tensor
 
 from .. import accelerator, dtypes
 from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
-from ..context import Context, context_of, cpu, torch_device
+from ..context import CPU_0, Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
 from ..memory import expose
@@ -192,7 +192,10 @@ class NDArray(NDArrayMethods):
         ctx = self._ctx
         if ctx is not None:
             return ctx
-        return context_of(_either(self))
+        data = self._data
+        if data is None:
+            data = _either(self)
+        return CPU_0 if data.is_cpu else context_of(data)
 
     ctx = context
 

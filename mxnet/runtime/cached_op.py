@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 
 from ..context import Context, torch_device
@@ -19,7 +20,6 @@ from .head_gradients import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring import Callback, OpHook
 from .recording import (
     STAND_IN,
-    Session,
     Step,
     StepKind,
     graph_tensor,
@@ -115,57 +115,57 @@ class CachedOp:
 
     def run(self, args: Sequence[NDArray], default_ctx: Context | None = None) -> list[NDArray]:
         """Return the outputs as a list, for inputs that are known to be complete."""
-        session, function = state.session, self.function
-        ctx = args[0]._ctx if args else stored_context(default_ctx)
-        cls = type(args[0]) if args and not is_sparse(args[0]) else NDArray
+        session, training, function = state.session, state.training, self.function
         # 1. The feed: a tensor for each array, in the graph that is recorded.
-        feed, request = self._feed(session, args, default_ctx)
+        feed: list[Any] = []
+        takes_arrays = self._makes_sparse
+        for i, array in enumerate(args):
+            member = array._member
+            if array._dtype is None or (member is not None and member.kind is STAND_IN):
+                takes_arrays = True  # no tensor has the values and carries their gradients
+                break
+            if session is None:
+                data = array._data
+                feed.append(plain(array) if data is None else data)
+            elif i in self._states:
+                feed.append(written_in(session, array))
+            else:
+                feed.append(operand_in(session, array))
+        if takes_arrays:
+            feed = [*args]
+            device, positions = torch_device(args[0].context), tuple(range(len(args)))
+        else:
+            device, positions = feed[0].device if feed else _device_of(default_ctx), ()
+        tracked = training or takes_arrays
+        if session is not None and not tracked:
+            tracked = any(t.requires_grad for t in feed)
+        request = new_request((training, tracked, self._hook is not None, device, positions))
         # 2. The function.
         heads = function.run(feed, request, self._hook)
         if session is not None and self._joins_gradients:
             heads = join_gradients(heads)
         # 3. The outputs.
-        outputs = [wrap(cls, h, ctx) if type(h) is Tensor else _in_class(h, cls) for h in heads]
+        first = args[0] if args else None
+        ctx = stored_context(default_ctx) if first is None else first._ctx
+        cls = NDArray if first is None or first._dtype is None else type(first)
+        outputs: list[NDArray] = []
+        for head in heads:
+            if type(head) is Tensor:
+                outputs.append(wrap(cls, head, ctx))
+            else:
+                outputs.append(head if is_sparse(head) else head._as(cls))
         if session is not None:
             record_step(outputs, self._step, args)
             session.hides |= function.hides_inputs(request, feed, heads)
         for head, variable in self._passed:
-            if args[variable].stype == "default" and not (session and self._joins_gradients):
+            if not is_sparse(args[variable]) and not (session and self._joins_gradients):
                 outputs[head] = alias(args[variable])
         return outputs
-
-    def _feed(
-        self, session: Session | None, args: Sequence[NDArray], default_ctx: Context | None
-    ) -> tuple[list[Any], Request]:
-        """Return what the function is fed, and how it is to run."""
-        training, watched = state.training, self._hook is not None
-        takes_arrays = self._makes_sparse
-        for array in args:
-            member = array._member
-            if array._dtype is None or (member is not None and member.kind is STAND_IN):
-                takes_arrays = True  # no tensor has the values and carries their gradients
-        if takes_arrays:
-            device = torch_device(args[0].context)
-            return [*args], Request(training, True, watched, device, tuple(range(len(args))))
-        if session is None:
-            feed = [plain(a) if a._data is None else a._data for a in args]
-        elif self._states:
-            feed = [
-                written_in(session, a) if i in self._states else operand_in(session, a)
-                for i, a in enumerate(args)
-            ]
-        else:
-            feed = [operand_in(session, a) for a in args]
-        device = feed[0].device if feed else torch_device(default_ctx or Context.default_ctx)
-        tracked = training
-        if session is not None and not training:
-            tracked = any(t.requires_grad for t in feed)
-        return feed, new_request((training, tracked, watched, device, ()))
 
     def compiled(self, args: Sequence[NDArray], training: bool = False) -> Compiled:
         """Return a report of the graph that runs for these inputs."""
         feed = [plain(a) for a in args]
-        device = feed[0].device if feed else torch_device(Context.default_ctx)
+        device = feed[0].device if feed else _device_of(None)
         return Compiled(self.function.program(feed, Request(training, training, False, device)))
 
     # -- looking inside -----------------------------------------------------------------------
@@ -181,3 +181,8 @@ class CachedOp:
 def _in_class(array: NDArray, cls: type[NDArray]) -> NDArray:
     """Return an array in a class of dense arrays; a sparse one is of its own."""
     return array if is_sparse(array) else array._as(cls)
+
+
+def _device_of(default_ctx: Context | None) -> torch.device:
+    """Return where a graph without inputs runs."""
+    return torch_device(default_ctx or Context.default_ctx)

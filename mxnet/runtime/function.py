@@ -97,22 +97,21 @@ class GraphFunction:
         key: tuple = request
         if self._has_open_sources:
             key += tuple(value.shape for value in feed)
-        program = self.programs.get(key)
-        if program is None:
-            with PREPARING:
-                program = self.programs.get(key)
-                if program is None:
-                    program = self._prepare(feed, request)
-                    if len(self.programs) >= MAX_PROGRAMS:
-                        del self.programs[next(iter(self.programs))]
-                    self.programs[key] = program
+        with PREPARING:
+            program = self.programs.get(key)
+            if program is None:
+                program = self._prepare(feed, request)
+                if len(self.programs) >= MAX_PROGRAMS:
+                    del self.programs[next(iter(self.programs))]
+                self.programs[key] = program
         return program
 
     def run(
         self, feed: Sequence[Value], request: Request, watcher: Interpreter | None = None
     ) -> list[Value]:
         """Return the heads for one value per variable."""
-        program = self.program(feed, request)
+        # Programs for some shapes have these in their keys.
+        program = self.programs.get(request) or self.program(feed, request)
         heads = program.run(feed) if watcher is None else program.run(feed, watcher)
         for i in self._copied:  # inputs, and outputs that are there already
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()

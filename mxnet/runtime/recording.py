@@ -233,7 +233,14 @@ def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, .
 
     The hottest code, which `Handle` names, has this tuple in its own lines.
     """
-    return (step, *[None if a is None else node_of(a) for a in sources], *details)
+    node: list[Any] = [step]
+    for array in sources:
+        member = None if array is None else array._member
+        if member is not None and member.kind is not CONSTANT:
+            node.append(member.node)
+        else:
+            node.append(None if array is None else node_of(array))
+    return (*node, *details)
 
 
 def step_of(node: HistoryNode) -> Step | None:
