@@ -16,6 +16,7 @@ from .error import ShapeError
 from .executor import Executor
 from .ndarray import NDArray
 from .runtime.array import plain, writable
+from .runtime.recording import state
 from .symbol import Symbol
 
 __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
@@ -57,6 +58,11 @@ def _check_arguments(symbol: Symbol) -> None:
 
 def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
     """Copy an array into another one of the same shape, on whatever device and of whatever type."""
+    if isinstance(source, NDArray) and state.session is None:  # else a graph may need the values
+        memory, data = target._data, source._data
+        if memory is not None and data is not None and memory.shape == data.shape:
+            memory.copy_(data, non_blocking=not memory.is_cpu)
+            return
     if source.shape != target.shape:
         raise ShapeError(f"Shape inconsistent: {what} is {source.shape}, but needs {target.shape}.")
     if target.stype != "default" or source.stype != "default":

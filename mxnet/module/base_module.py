@@ -61,12 +61,14 @@ class BaseModule:
             raise AssertionError("call bind first, or fit")
 
     def _need_params(self) -> None:
-        self._need_bind()
+        if not self.binded:
+            self._need_bind()
         if not self.params_initialized:
             raise AssertionError("call init_params, set_params or fit first")
 
     def _need_optimizer(self) -> None:
-        self._need_params()
+        if not (self.binded and self.params_initialized):
+            self._need_params()
         if not self.optimizer_initialized:
             raise AssertionError("call init_optimizer or fit first")
 

@@ -279,6 +279,10 @@ class DataParallelExecutorGroup:
         self.state_arrays = [[a[name] for a in args] for name in self.state_names]
         self.grad_arrays = [[g[name] for g in grads] for name in self.param_names]
         self.aux_arrays = [[x[name] for x in auxes] for name in self.aux_names]
+        # On the first device: indices, gradients and weights of what has gradients.
+        rows = enumerate(zip(self.grad_arrays, self.param_arrays, strict=True))
+        trained = [(i, g[0], weights[0]) for i, (g, weights) in rows if g[0] is not None]
+        self.trained = [[row[k] for row in trained] for k in range(3)]
         self.input_grad_arrays = (
             [[g[name] for g in grads] for name in self.data_names] if self.inputs_need_grad else []
         )

@@ -45,7 +45,7 @@ class InputCheck:
     @property
     def is_active(self) -> bool:
         """Whether the next batch is checked."""
-        return any(each[-1].is_active for each in (*self._heads, *self._tables))
+        return any(check.is_active for *_, check in (*self._heads, *self._tables))
 
     def __call__(self, inputs: Mapping[str, Any], output_shapes: list[tuple[int, ...]]) -> None:
         """Check a batch."""

@@ -132,15 +132,16 @@ def descs_of_batch(
     batch: Any, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
 ) -> Descs | None:
     """Return what a batch of other shapes than these has, or None if its shapes are these."""
-    shapes = [desc.shape for desc in data_shapes]
-    now = [x.shape for x in batch.data]
-    if shapes == now[: len(shapes)]:
-        return None
-    if len(now) < len(shapes):
+    if len(batch.data) < len(data_shapes):
         raise MXNetError(
-            f"The batch has {len(now)} data array(s), but {len(shapes)} are needed: "
+            f"The batch has {len(batch.data)} data array(s), but {len(data_shapes)} are needed: "
             f"{', '.join(d.name for d in data_shapes)}."
         )
+    for desc, array in zip(data_shapes, batch.data, strict=False):
+        if desc.shape != array.shape:
+            break
+    else:
+        return None
     data = getattr(batch, "provide_data", None) or _describe(data_shapes, batch.data)
     labels = getattr(batch, "provide_label", None)
     arrays = getattr(batch, "label", None)

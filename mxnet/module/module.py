@@ -121,7 +121,8 @@ class Module(BaseModule):
         self._update_on_kvstore: bool | None = None
         self._updater: Any = None
         self._preload_opt_states: str | None = None
-        self._input_check = InputCheck(symbol, [*self._data_names, *self._label_names])
+        check = InputCheck(symbol, [*self._data_names, *self._label_names])
+        self._input_check = check if check.is_active else None  # of the first batches
 
     @property
     def _total_exec_bytes(self) -> int:
@@ -378,9 +379,11 @@ class Module(BaseModule):
         if changed is not None:
             self._exec_group.reshape(*changed)
             self._take_shapes()
-        if self._input_check.is_active and (self.for_training if is_train is None else is_train):
+        check = self._input_check
+        if check is not None and (self.for_training if is_train is None else is_train):
             named = inputs.name_arrays(data_batch, self._data_shapes, self._label_shapes)
-            self._input_check(named, [shape for _, shape in self.output_shapes])
+            check(named, [shape for _, shape in self.output_shapes])
+            self._input_check = check if check.is_active else None
         self._exec_group.forward(data_batch, is_train)
 
     def backward(self, out_grads: Any = None) -> None:
@@ -509,15 +512,25 @@ class Module(BaseModule):
 
     def update(self) -> None:
         """Change the parameters by the gradients of the last backward."""
-        self._need_optimizer()
+        if not (self.binded and self.params_initialized and self.optimizer_initialized):
+            self._need_optimizer()
         self._params_dirty = True
         group, store = self._exec_group, self._kvstore
-        params, grads, names = group.param_arrays, group.grad_arrays, group.param_names
-        if self._update_on_kvstore:
-            _update_params_on_kvstore(params, grads, store, names)
+        if store is None and len(self._context) == 1:
+            self._updater(*group.trained)
+        elif self._update_on_kvstore:
+            _update_params_on_kvstore(
+                group.param_arrays, group.grad_arrays, store, group.param_names
+            )
         else:
-            devices = len(self._context)
-            _update_params(params, grads, self._updater, devices, kvstore=store, param_names=names)
+            _update_params(
+                group.param_arrays,
+                group.grad_arrays,
+                self._updater,
+                len(self._context),
+                kvstore=store,
+                param_names=group.param_names,
+            )
         return_gaps()
 
     # -- files --------------------------------------------------------------------------------

@@ -159,7 +159,8 @@ class NDArray(NDArrayMethods):
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the axes."""
-        return tuple(_either(self).shape)
+        data = self._data
+        return tuple((_either(self) if data is None else data).shape)
 
     @property
     def ndim(self) -> int:

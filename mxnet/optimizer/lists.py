@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from inspect import unwrap
 from operator import attrgetter, is_
 from types import NoneType
@@ -25,7 +26,7 @@ from ..dtypes import to_name
 from ..error import DTypeError, MXNetError, ShapeError
 from ..ndarray import NDArray, zeros
 from ..ops.training.rules import Rule, TensorList
-from ..runtime.array import plain, wrap_plain
+from ..runtime.array import is_sparse, plain, wrap_plain
 from .base import Index, Optimizer, is_half, warn_of_half
 
 HALF = (torch.float16, torch.bfloat16)
@@ -51,6 +52,10 @@ class Batch(NamedTuple):
             yield self._replace(
                 indices=[index], weights=[self.weights[i]], grads=[self.grads[i]], states=states
             )
+
+
+new_batch = partial(tuple.__new__, Batch)  # of a tuple of its fields, without a Python frame
+_unwrap = lru_cache(maxsize=256)(unwrap)
 
 
 class Group:
@@ -124,32 +129,36 @@ class Group:
 
     def batches(
         self, grads: list[Tensor], lrs: list[float], wds: list[float], times: list[int]
-    ) -> Iterator[Batch]:
-        """Yield the parts with one rate, one decay and one count of updates."""
+    ) -> list[Batch]:
+        """Return the parts with one rate, one decay and one count of updates."""
         if self.positions is not None:
             lrs = [lrs[i] for i in self.positions]
             wds = [wds[i] for i in self.positions]
             times = [times[i] for i in self.positions]
         count = len(self.weights)
-        numbers: Any = (lrs, wds, times)
-        varying = [n for n in numbers if n.count(n[0]) != count]
+        varying: list[Any] = []
+        rows: tuple[Any, ...] = (lrs, wds, times)
+        for numbers in rows:
+            if numbers.count(numbers[0]) != count:
+                varying.append(numbers)
         if not varying:
-            yield Batch(self.indices, self.weights, grads, self.kinds, lrs[0], wds[0], times[0])
-            return
-        parts: dict[tuple, list[int]] = {}
+            parts = (self.indices, self.weights, grads, self.kinds, lrs[0], wds[0], times[0])
+            return [new_batch(parts)]
+        positions: dict[tuple, list[int]] = {}
         for position, key in enumerate(zip(*varying, strict=True)):
-            parts.setdefault(key, []).append(position)
-        for own in parts.values():
-            first = own[0]
-            yield Batch(
+            positions.setdefault(key, []).append(position)
+        return [
+            Batch(
                 [self.indices[i] for i in own],
                 [self.weights[i] for i in own],
                 [grads[i] for i in own],
                 [None if kind is None else [kind[i] for i in own] for kind in self.kinds],
-                lrs[first],
-                wds[first],
-                times[first],
+                lrs[own[0]],
+                wds[own[0]],
+                times[own[0]],
             )
+            for own in positions.values()
+        ]
 
 
 class Plan:
@@ -272,15 +281,17 @@ class ListOptimizer(Optimizer):
         if self.stateless_rule is not None and states == [None]:
             rule, states = self.stateless_rule, []
         numbers = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
-        values = {n: numbers[n] if n in numbers else self._number(n) for n in rule.numbers}
+        values = {}
+        for name in rule.numbers:
+            if name in numbers:
+                values[name] = numbers[name]
+            elif name == "momentum":
+                values[name] = max(self.momentum, self.min_momentum)
+            elif name in _LIMITS:  # a limit of None or 0 is negative
+                values[name] = getattr(self, _LIMITS[name]) or -1.0
+            else:
+                values[name] = getattr(self, name)
         rule(batch.weights, batch.grads, *states, **values)
-
-    def _number(self, name: str) -> float:
-        """Return an attribute as rules take it: a limit of None or 0 is negative."""
-        if name == "momentum":
-            return max(self.momentum, self.min_momentum)
-        limit = _LIMITS.get(name)
-        return getattr(self, name) if limit is None else getattr(self, limit) or -1.0
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Change a weight by its gradient, or several, given as lists."""
@@ -288,7 +299,7 @@ class ListOptimizer(Optimizer):
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
         """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
-        if unwrap(type(self).update) is ListOptimizer.update:
+        if _unwrap(type(self).update) is ListOptimizer.update:
             self._update(index, weight, grad, state, bool(self.multi_precision))
             return
         rows = [(index, weight, grad, state)]
@@ -328,8 +339,9 @@ class ListOptimizer(Optimizer):
         else:
             lrs, wds = self._rates(index)
             self._update_count(counted)
-        if _are_dense(weight) and _are_dense(grad):
-            self._step_all(index, _tensors(weight), _tensors(grad), state, lrs, wds, mixed)
+        weights, grads = _dense_tensors(weight), _dense_tensors(grad)
+        if weights is not None and grads is not None:
+            self._step_all(index, weights, grads, state, lrs, wds, mixed)
             return
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, lrs, wds, strict=True):
             self._update_sparse(i, w, g, s, lr, wd, mixed)
@@ -518,17 +530,12 @@ def all_rows(array: Any) -> Tensor:
     return array._values
 
 
-def _tensors(arrays: Sequence[NDArray]) -> list[Tensor]:
-    """Return `plain` of each array."""
+def _dense_tensors(arrays: Sequence[NDArray]) -> list[Tensor] | None:
+    """Return `plain` of each array; None if one is sparse."""
     tensors = list(map(_data, arrays))
-    return tensors if NoneType not in map(type, tensors) else list(map(plain, arrays))
-
-
-def _are_dense(arrays: Sequence[NDArray]) -> bool:
-    for kind in set(map(type, arrays)):  # noqa: SIM110 (a generator takes longer)
-        if kind.stype is not _DENSE:
-            return False
-    return True
+    if NoneType not in set(map(type, tensors)):
+        return tensors
+    return None if any(map(is_sparse, arrays)) else list(map(plain, arrays))
 
 
 def _kinds(state: Any) -> Sequence[Any]:

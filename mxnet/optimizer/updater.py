@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -136,9 +137,7 @@ def takes_all(optimizer: Optimizer) -> bool:
 
     One of ours does unless a program overrides what MXNet calls with some parameters at a time.
     """
-    return isinstance(optimizer, ListOptimizer) and all(
-        map(_is_ours, _called_by_parts(type(optimizer)))
-    )
+    return isinstance(optimizer, ListOptimizer) and _are_ours(_called_by_parts(type(optimizer)))
 
 
 def takes_single(optimizer: Optimizer) -> bool:
@@ -148,6 +147,12 @@ def takes_single(optimizer: Optimizer) -> bool:
         and not _is_ours(type(optimizer).update)
         and _is_ours(type(optimizer).update_multi_precision)
     )
+
+
+@lru_cache(maxsize=256)
+def _are_ours(functions: tuple[Callable, ...]) -> bool:
+    """Return whether no program has overridden any of these methods."""
+    return all(map(_is_ours, functions))
 
 
 def _is_ours(function: Callable) -> bool:

@@ -6,6 +6,7 @@ without looking at strides.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -38,11 +39,12 @@ def fuse_sgd_(
     if moms is not None and not momentum:  # the kernel would leave the moments alone
         return False
     states = () if moms is None else (as_list(moms),)
-    if weights[0].dtype not in _SGD_DTYPES or not _can_fuse(weights, *states):
+    matching = _match_strides(grads, weights, *states)
+    if matching is None or weights[0].dtype not in _SGD_DTYPES:
         return False
     fused_sgd_(
         weights,
-        _match_strides(grads, weights),
+        matching,
         *(states or ([],)),
         weight_decay=wd,
         momentum=momentum,
@@ -52,7 +54,7 @@ def fuse_sgd_(
         maximize=False,
         is_first_step=False,
     )
-    _mark_changed(weights)
+    _count_writes(weights)
     return True
 
 
@@ -74,11 +76,12 @@ def fuse_adam_(
         return False
     weights, grads = as_list(weights), as_list(grads)
     means, variances = as_list(means), as_list(variances)
-    if not _can_fuse(weights, means, variances):
+    matching = _match_strides(grads, weights, means, variances)
+    if matching is None:
         return False
     (fused_adamw_ if decoupled else fused_adam_)(
         weights,
-        _match_strides(grads, weights),
+        matching,
         means,
         variances,
         [],
@@ -91,7 +94,7 @@ def fuse_adam_(
         amsgrad=False,
         maximize=False,
     )
-    _mark_changed(weights)
+    _count_writes(weights)
     return True
 
 
@@ -112,19 +115,26 @@ def _is_dense(tensor: Tensor) -> bool:
     )
 
 
-def _can_fuse(weights: TensorList, *states: TensorList) -> bool:
-    """Return whether each weight is dense in memory and its states have the same strides."""
-    if all(map(TensorList.is_contiguous, (weights, *states))):
-        return True
-    return all(
+def _match_strides(
+    grads: TensorList, weights: TensorList, *states: TensorList
+) -> Sequence[Tensor] | None:
+    """Return the gradients with the strides of their weights.
+
+    None if the kernels cannot walk the weights: they are not dense in memory, or their states have
+    other strides.
+    """
+    lists = (weights, *states)
+    is_contiguous = True
+    for tensors in lists:
+        known = tensors._contiguous
+        is_contiguous &= tensors.is_contiguous() if known is None else known
+    if not is_contiguous and not all(
         _is_dense(weight) and all(state.stride() == weight.stride() for state in own)
-        for weight, *own in zip(weights, *states, strict=True)
-    )
-
-
-def _match_strides(grads: TensorList, weights: TensorList) -> list[Tensor]:
-    """Return the gradients with the strides of their weights."""
-    if grads.is_contiguous() and weights.is_contiguous():
+        for weight, *own in zip(*lists, strict=True)
+    ):
+        return None
+    known = grads._contiguous
+    if is_contiguous and (grads.is_contiguous() if known is None else known):
         return grads
     return [
         g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
@@ -133,7 +143,7 @@ def _match_strides(grads: TensorList, weights: TensorList) -> list[Tensor]:
 
 
 def _accepts_lists() -> bool:
-    """Return whether `increment_version` takes many tensors at once, as it does since 2.6."""
+    """Return whether `increment_version` takes many tensors at once, as it does since torch 2.6."""
     try:
         increment_version([])
     except RuntimeError:
@@ -141,16 +151,11 @@ def _accepts_lists() -> bool:
     return True
 
 
-_VERSION_OF_LISTS = _accepts_lists()
+def _count_each(weights: Tensors) -> None:
+    for weight in weights:
+        increment_version(weight)
 
 
-def _mark_changed(weights: Tensors) -> None:
-    """Count a change of each weight: torch's fused kernels do not do so themselves.
-
-    Compiled graphs compare these counters to see whether their copies of weights are current.
-    """
-    if _VERSION_OF_LISTS:
-        increment_version(weights)
-    else:
-        for weight in weights:
-            increment_version(weight)
+# Torch's fused kernels write into the weights, but do not count that as other functions of torch
+# do; graphs compare the counts to see whether their copies of weights are current.
+_count_writes = increment_version if _accepts_lists() else _count_each

@@ -157,7 +157,12 @@ class Rule:
         if count == 1:
             self.formula(*(t and t[0] for t in lists), **numbers)
         elif count <= CHUNK or (self._in_one_pass and self._in_one_pass(**numbers)):
-            self.formula(*map(_as_tensor_list, lists), **numbers)
+            own: list[TensorList | None] = []
+            for tensors in lists:
+                if tensors is not None and not isinstance(tensors, TensorList):
+                    tensors = TensorList(tensors)  # the facts about a list that is one are known
+                own.append(tensors)
+            self.formula(*own, **numbers)
         else:
             for start in range(0, count, CHUNK):
                 part = (t and TensorList(t[start : start + CHUNK]) for t in lists)
@@ -271,12 +276,6 @@ def rule(
         )
 
     return declare
-
-
-def _as_tensor_list(tensors: Tensors | None) -> TensorList | None:
-    if tensors is None or type(tensors) is TensorList:  # whose facts are known already
-        return tensors
-    return TensorList(tensors)
 
 
 def describe(
