@@ -110,10 +110,7 @@ def _dispatch(
         if not takes_arrays:
             return kernel(*arguments, **attrs)
         if node.subgraphs:
-            raise MXNetError(
-                f"Operator {op.name} ({node.name!r}) runs a graph, which takes no sparse "
-                "inputs. Convert them: x.tostype('default')."
-            )
+            return kernel(*[_in_subgraph(node, a) for a in arguments], **attrs)
         scope = autograd.record if torch.is_grad_enabled() else autograd.pause
         with scope(mode.training):
             inputs = [_array(a, record) for a, record in zip(arguments, records, strict=True)]
@@ -125,6 +122,16 @@ def _dispatch(
         return tuple(_value(each) for each in output)
 
     return dispatching
+
+
+def _in_subgraph(node: Node, value: Value | None) -> Tensor | None:
+    """Return what a graph inside a node is fed: gradients of integers end there."""
+    if isinstance(value, BaseSparseNDArray):
+        raise MXNetError(
+            f"Operator {node.operator.name} ({node.name!r}) runs a graph, which takes no sparse "
+            "inputs. Convert them: x.tostype('default')."
+        )
+    return plain(value) if isinstance(value, NDArray) else value
 
 
 def _array(value: Value | None, record: Gradient | None) -> NDArray | None:

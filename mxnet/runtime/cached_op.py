@@ -120,7 +120,7 @@ class CachedOp:
         feed: list[Any] = []
         takes_arrays = self._makes_sparse
         for i, array in enumerate(args):
-            member = array._member
+            member = None if session is None else array._member
             if array._dtype is None or (member is not None and member.kind is STAND_IN):
                 takes_arrays = True  # no tensor has the values and carries their gradients
                 break

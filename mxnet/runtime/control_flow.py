@@ -19,30 +19,24 @@ from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..graph.passes.infer import Axis, Merge, Solve, infer_cond, infer_foreach, infer_while_loop
-from ..graph.typed import Mode
 from ..memory import map_large_arrays
 from ..ops.attributes import Positive, Shape
 from ..ops.declare import OpContext, op
 from ..ops.fused.holds_graphs import HoldsGraphs, pointwise_blocks, recompute
-from .program import Program
+from .function import GraphFunction, Request
 
 
 class Body:
-    """A graph inside a node, with one prepared program for each way of running it."""
+    """A graph inside a node."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self._programs: dict[tuple, Program] = {}
+        self._function = GraphFunction(graph, is_inside=True)
 
     def run(self, feed: Sequence[Tensor], context: OpContext) -> list[Tensor]:
         """Return the heads' values for one tensor per variable."""
-        program = self._programs.get(context)
-        if program is None:
-            # Whether gradients will be asked for is not known here.
-            mode = Mode(context.training, True)
-            program = Program(self.graph, mode, context.device)
-            self._programs[context] = program
-        return program.run(feed)
+        # Whether gradients will be asked for is not known here.
+        return self._function.run(feed, Request(context.training, True, False, context.device))
 
 
 HoldsGraphs.prepare = Body
@@ -213,23 +207,17 @@ cond.subgraph_rule = infer_cond
 
 
 class _Segment:
-    """One node's graph, prepared once for each device."""
+    """One node's graph, which backward computes again."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
         states = set(graph.auxiliary)
         self._states = [i for i, v in enumerate(graph.variables) if v in states]
-        self._programs: dict[torch.device, Program] = {}
+        self._function = GraphFunction(graph, is_inside=True, recompute=False, keeps_layout=True)
         self._is_second_run = False
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
-        program = self._programs.get(run.device)
-        if program is None:
-            mode = Mode(run.training, True)
-            program = Program(self._graph, mode, run.device, recompute=False, keeps_layout=True)
-            self._programs[run.device] = program
-
-        # Torch keeps its arguments as they are: auxiliary states, which change, are none of them.
+        request = Request(run.training, True, False, run.device)
+        # Auxiliary states are not among the arguments: torch saves these, and states change.
         states = {i: tensors[i] for i in self._states}
         arguments = [t for i, t in enumerate(tensors) if i not in states]
 
@@ -240,7 +228,7 @@ class _Segment:
                 next(rest) if i not in states else states[i].clone() if second else states[i]
                 for i in range(len(tensors))
             ]
-            return tuple(program.run(feed))
+            return tuple(self._function.run(feed, request))
 
         if not torch.is_grad_enabled():
             return forward(*arguments)
@@ -292,11 +280,12 @@ class _Call(NamedTuple):
 
 
 class _Region:
-    """One node's graph, prepared once for each dtype."""
+    """One node's graph, run block by block."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._whole: Program | None = None  # for arrays that are small, or not alike
+        # For arrays that are small, or not alike.
+        self._function = GraphFunction(graph, is_inside=True, keeps_layout=True)
         self._plans: dict[torch.dtype, tuple[list[_Call], int]] = {}
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
@@ -320,10 +309,8 @@ class _Region:
         return tuple(outputs)
 
     def _run_whole(self, tensors: Sequence[Tensor], run: OpContext) -> tuple[Tensor, ...]:
-        if self._whole is None:
-            mode = Mode(run.training, False)
-            self._whole = Program(self._graph, mode, run.device, keeps_layout=True)
-        return tuple(self._whole.run(tensors))
+        request = Request(run.training, False, False, run.device)
+        return tuple(self._function.run(tensors, request))
 
 
 def _is_alike(tensor: Tensor, first: Tensor) -> bool:

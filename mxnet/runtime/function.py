@@ -64,7 +64,9 @@ class GraphFunction:
     backend : the engine that runs inference in the place of our kernels.
     data : positions of the variables that change from call to call, for the engine.
     recompute : see `Program`.
+    keeps_layout : likewise.
     copies_heads : whether outputs have memory of their own, so that users may write into them.
+    is_inside : whether the graph belongs to a node of another one; all its values are tensors.
     """
 
     def __init__(
@@ -77,12 +79,15 @@ class GraphFunction:
         backend: Backend | None = None,
         data: Sequence[int] | None = None,
         recompute: int | bool | None = None,
+        keeps_layout: bool = False,
         copies_heads: bool = False,
+        is_inside: bool = False,
     ) -> None:
         self.graph = graph
         self.programs: dict[tuple, Program | BackendProgram] = {}
         self._placement, self._storage, self._records = placement, storage or {}, records
-        self._backend, self._data, self._recompute = backend, data, recompute
+        self._backend, self._data = backend, data
+        self._recompute, self._keeps_layout, self._is_inside = recompute, keeps_layout, is_inside
         self._has_open_sources = bool(open_sources(graph))
         self._hides: dict[Request, bool] = {}
         self._kernels: dict[Node, Callable] = {}  # of operators with memory: all programs share it
@@ -140,6 +145,9 @@ class GraphFunction:
         )
         mode = Mode(request.training, request.differentiable)
         arrays = [graph.variables[i] for i in request.arrays]
+        wrap = None
+        if not self._is_inside:
+            wrap = array_kernels(graph, arrays, mode, self._records or {})
         program = Program(
             graph,
             mode,
@@ -147,9 +155,10 @@ class GraphFunction:
             inputs,
             devices=placement,
             kernels=self._kernels,
-            wrap=array_kernels(graph, arrays, mode, self._records or {}),
+            wrap=wrap,
             optimized=not request.watched,
             recompute=self._recompute,
+            keeps_layout=self._keeps_layout,
         )
         is_inference = not (request.differentiable or request.watched or request.arrays)
         if self._backend is None or not is_inference or placement is not None:
