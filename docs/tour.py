@@ -103,8 +103,10 @@ def subtract(left: Tensor, right: Tensor) -> Tensor:
 class Array:
     """A tensor, and what it is to autograd: nothing, a leaf, or the result of a recorded call."""
 
-    def __init__(self, data: Tensor, member: Tensor | None = None) -> None:
-        self.data, self.member = data, member
+    def __init__(self, data: Tensor) -> None:
+        self.data = data
+        self.member: Tensor | None = None  # represents the array in torch's graph
+        self.session: Session | None = None  # the recording that made it; none of a leaf
         self.grad: Array | None = None
 
     def attach_grad(self) -> None:
@@ -116,34 +118,60 @@ class Array:
         self.data[index] = value
 
 
-RECORDING = False
+class Session:
+    """One recording. It knows the leaves that it has read, so that backward can ask for them."""
+
+    def __init__(self) -> None:
+        self.leaves: dict[Array, Tensor] = {}
+
+
+RECORDING: Session | None = None
+
+
+def operand(array: Array) -> Tensor:
+    """Return the tensor that an operator reads."""
+    if RECORDING is None or array.member is None:
+        return array.data
+    if array.session is None:
+        RECORDING.leaves[array] = array.member
+    return array.member
 
 
 def call(record: Op, *arrays: Array, **attributes: Any) -> Array:
     """Run an operator on arrays; torch records it if that is asked for."""
-    if not RECORDING:
-        return Array(record.function(*(a.data for a in arrays), **attributes))
-    operands = [a.data if a.member is None else a.member for a in arrays]
-    with torch.enable_grad():
-        result = record.function(*operands, **attributes)
-    return Array(result.detach(), result if result.requires_grad else None)
+    with torch.set_grad_enabled(RECORDING is not None):
+        result = record.function(*map(operand, arrays), **attributes)
+    array = Array(result.detach())
+    if result.requires_grad:
+        array.member, array.session = result, RECORDING
+    return array
 
 
-def backward(head: Array, leaves: Sequence[Array]) -> None:
-    """Write the gradients of a recorded result into the arrays of the leaves.
+def backward(head: Tensor, leaves: Sequence[Tensor]) -> Sequence[Tensor]:
+    """Return the gradients of the leaves: the only function that calls torch's engine.
 
-    Torch's gradients may be views of one another, so they are copied.
+    The engine hands them back and keeps nothing in the leaves, so threads may share them.
     """
-    assert head.member is not None
-    members = [leaf.member for leaf in leaves if leaf.member is not None]
-    gradients = torch.autograd.grad(head.member, members)
-    torch._foreach_copy_([leaf.grad.data for leaf in leaves if leaf.grad], list(gradients))
+    return torch.autograd.grad(head, leaves)
+
+
+def write_gradients(arrays: Sequence[Array], gradients: Sequence[Tensor]) -> None:
+    """Copy gradients into their arrays: torch's may be views of one another."""
+    torch._foreach_copy_([a.grad.data for a in arrays if a.grad], list(gradients))
+
+
+def run_backward(head: Array) -> None:
+    """Write the gradients of a recorded result into the arrays of the leaves behind it."""
+    assert head.member is not None and head.session is not None
+    leaves = head.session.leaves
+    write_gradients(list(leaves), backward(head.member, list(leaves.values())))
 
 
 # The functions that users call are generated from the records.
 nd = {name: lambda *a, _op=record, **k: call(_op, *a, **k) for name, record in REGISTRY.items()}
 
-# The real ones: mxnet/runtime/README.md lists them in the order of a call; mxnet/ndarray/.
+# The real ones: mxnet/runtime/array.py, mxnet/runtime/recording.py, mxnet/runtime/apply.py,
+# mxnet/runtime/backward.py, mxnet/runtime/gradients.py; mxnet/ndarray/.
 
 
 # 3. Graphs ----------------------------------------------------------------------------------
@@ -247,29 +275,30 @@ def fuse_activations(head: Node) -> Node:
 # `print(net.compiled(x))` shows what they did.
 
 
-# 5. Executors -------------------------------------------------------------------------------
+# 5. Running graphs --------------------------------------------------------------------------
 #
-# Running a graph often deserves preparation: an executor turns it into one straight-line function
-# and keeps its arrays. Backward is torch's, over the kernels that ran.
+# A graph is a function of tensors. It is prepared once for each way of running it: passes rewrite
+# it, and the result becomes straight-line Python. Whoever has arrays turns them into a feed, calls
+# the function, and makes an array of the result.
 
 
-class Executor:
-    """A graph with arrays bound to its variables."""
+class GraphFunction:
+    """A graph as a function; it owns all programs that were prepared for the graph."""
 
-    def __init__(self, head: Node, shapes: dict[str, tuple[int, ...]], trained: set[str]) -> None:
-        generator = torch.Generator().manual_seed(0)
-        self.arrays = {
-            name: Array(torch.randn(shape, generator=generator) * 0.3)
-            for name, shape in infer_shapes(head, shapes).items()
-        }
-        for name in trained & set(self.arrays):
-            self.arrays[name].attach_grad()
-        self.trained = [a for a in self.arrays.values() if a.member is not None]
-        self.run = self._compile(fuse_activations(head))
+    def __init__(self, head: Node) -> None:
+        self.head = head
+        self._programs: dict[bool, Callable[[dict[str, Tensor]], Tensor]] = {}
 
-    def _compile(self, head: Node) -> Callable[[dict[str, Tensor]], Tensor]:
+    def run(self, feed: dict[str, Tensor], differentiable: bool) -> Tensor:
+        """Return the result for one tensor per variable."""
+        if differentiable not in self._programs:
+            self._programs[differentiable] = self._prepare(differentiable)
+        with torch.set_grad_enabled(differentiable):
+            return self._programs[differentiable](feed)
+
+    def _prepare(self, differentiable: bool) -> Callable[[dict[str, Tensor]], Tensor]:
         """Generate ``def run(feed)`` with one line for each node."""
-        nodes = in_order(head)
+        nodes = in_order(fuse_activations(self.head))
         names = {node: f"v{i}" for i, node in enumerate(nodes)}
         space: dict[str, Any] = {}
         lines = ["def run(feed):"]
@@ -282,24 +311,49 @@ class Executor:
             options = [f"{key}={value!r}" for key, value in node.attributes.items()]
             arguments = ", ".join([*operands, *options])
             lines.append(f"    {names[node]} = f_{names[node]}({arguments})")
-        lines.append(f"    return {names[head]}")
+        lines.append(f"    return {names[nodes[-1]]}")
         exec("\n".join(lines), space)
         return space["run"]
 
+
+class Executor:
+    """Arrays that are bound to a function."""
+
+    def __init__(self, head: Node, shapes: dict[str, tuple[int, ...]], trained: set[str]) -> None:
+        generator = torch.Generator().manual_seed(0)
+        self.arrays = {
+            name: Array(torch.randn(shape, generator=generator) * 0.3)
+            for name, shape in infer_shapes(head, shapes).items()
+        }
+        for name in trained & set(self.arrays):
+            self.arrays[name].attach_grad()
+        self.trained = [a for a in self.arrays.values() if a.member is not None]
+        self.function = GraphFunction(head)
+
     def forward(self) -> Array:
-        """Run the graph on the bound arrays."""
+        """Run the function on the bound arrays."""
         feed = {n: a.data if a.member is None else a.member for n, a in self.arrays.items()}
-        with torch.enable_grad():
-            result = self.run(feed)
-        self.output = Array(result.detach(), result)
-        return self.output
+        self.head = self.function.run(feed, differentiable=True)
+        return Array(self.head.detach())
 
     def backward(self) -> None:
         """Write the gradients of the trained arrays."""
-        backward(self.output, self.trained)
+        leaves = [a.member for a in self.trained if a.member is not None]
+        write_gradients(self.trained, backward(self.head, leaves))
 
 
-# The real ones: mxnet/runtime/README.md lists them in the order of a call.
+def cached_op(function: GraphFunction, **arrays: Array) -> Array:
+    """Run the function on arrays that are passed to it, recorded as any other call."""
+    feed = {name: operand(array) for name, array in arrays.items()}
+    result = function.run(feed, differentiable=RECORDING is not None)
+    array = Array(result.detach())
+    if result.requires_grad:
+        array.member, array.session = result, RECORDING
+    return array
+
+
+# The real ones: mxnet/runtime/function.py, mxnet/runtime/program.py, mxnet/runtime/executor.py,
+# mxnet/runtime/cached_op.py.
 
 
 # 6. Training --------------------------------------------------------------------------------
@@ -307,8 +361,7 @@ class Executor:
 
 @torch.no_grad()  # torch records only where it is asked to
 def main() -> None:
-    """Train a small network twice, eagerly and as a graph, and compare."""
-    global RECORDING
+    """Train a small network bound, eagerly and as a cached operator, and compare."""
     x = torch.linspace(-2, 2, 64)[:, None]
     target = torch.sin(2 * x)
 
@@ -331,28 +384,43 @@ def main() -> None:
             array.data.sub_(array.grad.data, alpha=0.1)
     graph_loss = float(executor.forward().data)
 
-    arrays = {name: Array(value) for name, value in start.items()}
-    for array in arrays.values():
-        array.attach_grad()
-    data, label = Array(x), Array(target)
-    for _ in range(401):
-        RECORDING = True
-        h = nd["FullyConnected"](data, arrays["fc1_weight"], arrays["fc1_bias"], num_hidden=32)
-        y = nd["relu"](h)
-        y = nd["FullyConnected"](y, arrays["fc2_weight"], arrays["fc2_bias"], num_hidden=1)
-        eager = nd["mean"](nd["square"](nd["subtract"](y, label)))
-        RECORDING = False
-        backward(eager, list(arrays.values()))
+    def train(compute: Callable[[dict[str, Array]], Array]) -> float:
+        """Train recorded calls on the same weights, and return the loss."""
+        global RECORDING
+        arrays = {name: Array(value.clone()) for name, value in start.items()}
         for array in arrays.values():
-            array.data.sub_(array.grad.data, alpha=0.1)
-    eager_loss = float(eager.data)
+            array.attach_grad()
+        result = Array(x)
+        for _ in range(401):
+            RECORDING = Session()
+            result = compute(arrays)
+            RECORDING = None
+            run_backward(result)
+            for array in arrays.values():
+                array.data.sub_(array.grad.data, alpha=0.1)
+        return float(result.data)
+
+    data, label = Array(x), Array(target)
+
+    def eagerly(w: dict[str, Array]) -> Array:
+        h = nd["FullyConnected"](data, w["fc1_weight"], w["fc1_bias"], num_hidden=32)
+        y = nd["relu"](h)
+        y = nd["FullyConnected"](y, w["fc2_weight"], w["fc2_bias"], num_hidden=1)
+        return nd["mean"](nd["square"](nd["subtract"](y, label)))
+
+    eager_loss = train(eagerly)
+    function = GraphFunction(loss)
+    cached_loss = train(lambda w: cached_op(function, data=data, label=label, **w))
 
     feed = {name: array.data for name, array in executor.arrays.items()}
     walked = float(interpret(loss, feed, lambda n, v: n.op.function(*v, **n.attributes)))
     print(f"operators {len(REGISTRY)}, nodes {len(in_order(loss))}")
-    print(f"loss by the graph {graph_loss:.4f}, eagerly {eager_loss:.4f}, by the walk {walked:.4f}")
+    print(
+        f"loss by the graph {graph_loss:.4f}, eagerly {eager_loss:.4f}, as a cached operator "
+        f"{cached_loss:.4f}, by the walk {walked:.4f}"
+    )
     assert graph_loss < 0.05
-    assert abs(graph_loss - eager_loss) < 1e-3 and abs(graph_loss - walked) < 1e-5
+    assert max(abs(graph_loss - other) for other in (eager_loss, cached_loss, walked)) < 1e-3
 
 
 if __name__ == "__main__":
