@@ -339,9 +339,9 @@ class ListOptimizer(Optimizer):
         else:
             lrs, wds = self._rates(index)
             self._update_count(counted)
-        weights, grads = _dense_tensors(weight), _dense_tensors(grad)
-        if weights is not None and grads is not None:
-            self._step_all(index, weights, grads, state, lrs, wds, mixed)
+        tensors = _dense_tensors(weight, grad)
+        if tensors is not None:
+            self._step_all(index, *tensors, state, lrs, wds, mixed)
             return
         for i, w, g, s, lr, wd in zip(index, weight, grad, state, lrs, wds, strict=True):
             self._update_sparse(i, w, g, s, lr, wd, mixed)
@@ -530,12 +530,16 @@ def all_rows(array: Any) -> Tensor:
     return array._values
 
 
-def _dense_tensors(arrays: Sequence[NDArray]) -> list[Tensor] | None:
-    """Return `plain` of each array; None if one is sparse."""
-    tensors = list(map(_data, arrays))
-    if NoneType not in set(map(type, tensors)):
-        return tensors
-    return None if any(map(is_sparse, arrays)) else list(map(plain, arrays))
+def _dense_tensors(
+    weights: Sequence[NDArray], grads: Sequence[NDArray]
+) -> tuple[list[Tensor], list[Tensor]] | None:
+    """Return the tensors of weights and gradients; None if one is sparse."""
+    tensors, gradients = list(map(_data, weights)), list(map(_data, grads))
+    if NoneType not in {*map(type, tensors), *map(type, gradients)}:
+        return tensors, gradients
+    if any(map(is_sparse, (*weights, *grads))):
+        return None
+    return list(map(plain, weights)), list(map(plain, grads))
 
 
 def _kinds(state: Any) -> Sequence[Any]:

@@ -178,11 +178,6 @@ class CachedOp:
         return CachedOp, (self._sym, self._flags)
 
 
-def _in_class(array: NDArray, cls: type[NDArray]) -> NDArray:
-    """Return an array in a class of dense arrays; a sparse one is of its own."""
-    return array if is_sparse(array) else array._as(cls)
-
-
 def _device_of(default_ctx: Context | None) -> torch.device:
     """Return where a graph without inputs runs."""
     return torch_device(default_ctx or Context.default_ctx)
