@@ -7,73 +7,80 @@ array([2., 2.], dtype=float32)
 
 from typing import TYPE_CHECKING
 
-from . import role
+from ._process import role as _role
 
-role.hand_over()  # does not return in the servers of a distributed job
+_role.hand_over()  # does not return in the servers of a distributed job
 
-from . import interrupts, memory
-from .on_demand import import_on_demand
+from ._compat import module_names as _module_names
+from ._process import interrupts as _interrupts, memory as _memory
+from ._process.on_demand import import_on_demand as _import_on_demand
 
 if TYPE_CHECKING:
-    from . import checkpoint, contrib, convert, module, module as mod, ndarray_doc, onnx, rnn
-    from . import serving, symbol_doc, test_utils, tracking, visualization, visualization as viz
-    from .serving import client
-    from .tracking import progress
+    from . import contrib, interop as convert, model, module, module as mod, rnn, test_utils
+    from . import visualization, visualization as viz
+    from ._compat import ndarray_doc, symbol_doc
+    from .formats import checkpoints as checkpoint
+    from .interop import onnx, serving
+    from .interop.serving import client
+    from .visualization import tracking
+    from .visualization.tracking import progress
 
 _ON_DEMAND = {
-    "checkpoint": "checkpoint",
-    "client": "serving:client",
+    "checkpoint": "formats.checkpoints",
+    "client": "interop.serving:client",
     "contrib": "contrib",
-    "convert": "convert",
+    "convert": "interop",
     "mod": "module",
+    "model": "model",
     "module": "module",
-    "ndarray_doc": "ndarray_doc",
-    "onnx": "onnx",
-    "progress": "tracking:progress",
+    "ndarray_doc": "_compat.ndarray_doc",
+    "onnx": "interop.onnx",
+    "progress": "visualization.tracking:progress",
     "rnn": "rnn",
-    "serving": "serving",
-    "symbol_doc": "symbol_doc",
+    "serving": "interop.serving",
+    "symbol_doc": "_compat.symbol_doc",
     "test_utils": "test_utils",
-    "tracking": "tracking",
+    "tracking": "visualization.tracking",
     "visualization": "visualization",
     "viz": "visualization",
 }
-__getattr__, __dir__ = import_on_demand(__name__, _ON_DEMAND)
+__getattr__, __dir__ = _import_on_demand(__name__, _ON_DEMAND)
+_module_names.install()
 
 with (
-    interrupts.explain_interrupt(lambda: "Interrupted during import mxnet."),
-    interrupts.postpone_interrupt(),
-    memory.pause_collection(),  # 10 to 20 % of the import's time
+    _interrupts.explain_interrupt(lambda: "Interrupted during import mxnet."),
+    _interrupts.postpone_interrupt(),
+    _memory.pause_collection(),  # 10 to 20 % of the import's time
 ):
-    from . import compatibility, tracebacks
-    from . import companions
+    from ._compat import companions as _companions, star_imports as _star_imports
+    from ._process import tracebacks as _tracebacks
     from . import accelerator, base, context, dtypes, error, registry
     from . import ndarray, ndarray as nd
     from . import random, random as rnd
-    from . import anomaly, autograd
+    from .runtime import anomaly as _anomaly
+    from . import autograd
     from . import attribute, name
     from . import symbol, symbol as sym
     from . import numpy, numpy as np
     from . import numpy_extension, numpy_extension as npx
     from . import operator
     from . import executor
-    from . import memonger
-    from . import engine, library, libinfo, log, profiler, rtc, runtime, util
+    from ._compat import engine, library, log, memonger, rtc
+    from . import libinfo, profiler, runtime, util
     from . import initializer, initializer as init, lr_scheduler
     from . import optimizer, optimizer as opt
-    from . import distributed
+    from . import parallel as distributed
     from . import kvstore, kvstore as kv
     from . import metric, callback
     from . import monitor, monitor as mon
     from . import io, recordio
     from . import image, image as img
-    from . import model
     from . import gluon
     from .attribute import AttrScope
     from .base import MXNetError
     from .context import Context, cpu, cpu_pinned, current_context, gpu
     from .libinfo import __version__
-    from .memory import memory_summary
+    from ._process.memory import memory_summary
     from .util import (
         is_np_array,
         is_np_shape,
@@ -85,10 +92,10 @@ with (
         use_np_shape,
     )
 
-companions.install()
-tracebacks.install()
-anomaly.install()
-compatibility.complete_star_imports()
+_companions.install()
+_tracebacks.install()
+_anomaly.install()
+_star_imports.complete_star_imports()
 
 # What ``from mxnet import *`` brings.
 globals()["__all__"] = [name for name in (*globals(), *_ON_DEMAND) if not name.startswith("_")]

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from . import env
+from ._process import env
 from .error import DTypeError, MXNetError
 
 __all__ = [

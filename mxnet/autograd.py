@@ -16,11 +16,11 @@ from typing import Any, cast
 
 import torch
 
-from .anomaly import detect_anomaly
 from .base import string_types
 from .error import InvalidValue, MXNetError
 from .ndarray import NDArray
 from .ops.interpreters import active
+from .runtime.anomaly import detect_anomaly
 from .runtime.array import current, plain, wrap, wrap_plain
 from .runtime.gradients import (
     attach,

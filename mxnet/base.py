@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from . import env, error
+from . import error
+from ._process import env
 from .error import MXNetError, NotImplementedForSymbol, register_error
 from .libinfo import __version__  # noqa: F401 (MXNet shows it here)
 

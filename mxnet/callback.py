@@ -12,6 +12,8 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
+from .formats.model_files import save_checkpoint
+
 __all__ = [
     "LogValidationMetricsCallback",
     "ProgressBar",
@@ -91,8 +93,6 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     period = max(1, int(period))
 
     def save(iter_no: int, sym: Any, arg: Any, aux: Any) -> None:
-        from .model import save_checkpoint  # it is built on this file
-
         if (iter_no + 1) % period == 0:
             save_checkpoint(prefix, iter_no + 1, sym, arg, aux)
 

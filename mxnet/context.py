@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import torch
 
 from . import accelerator
+from ._process.memory import return_freed_memory
 from .base import AssignableClass, MXNetError, classproperty
-from .memory import return_freed_memory
 
 __all__ = [
     "Context",

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from mxnet.convert import Difference, Report
+from mxnet.convert import convert as convert_model
 
 from mxnet import ndarray as nd
 from mxnet import symbol as sym
-from mxnet.convert import Difference, Report
-from mxnet.convert import convert as convert_model
-from mxnet.convert.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
-from mxnet.convert.source import as_model, compare, test_inputs
 from mxnet.dtypes import to_torch
 from mxnet.formats.atomic import one_commit
+from mxnet.interop.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
+from mxnet.interop.onnx.export import DEFAULT_OPSET
+from mxnet.interop.source import as_model, compare, test_inputs
 from mxnet.model import named_params, write_symbol
-from mxnet.onnx.export import DEFAULT_OPSET
 
 from . import CommandError, UsageError
 from .deploy import FOLDERS, write_folder

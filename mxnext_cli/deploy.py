@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mxnet.convert import Report, deploy
-from mxnet.convert.deploy import TARGETS
-from mxnet.convert.source import as_model
+from mxnet.convert import Report
+
 from mxnet.dtypes import to_torch
+from mxnet.interop import deploy
+from mxnet.interop.deploy import TARGETS
+from mxnet.interop.source import as_model
 
 from . import CommandError, UsageError
 from .models import Model, Shapes

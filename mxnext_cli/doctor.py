@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnet import accelerator, env, libinfo, runtime
+from mxnet import accelerator, libinfo, runtime
 from mxnet import ndarray as nd
+from mxnet._process import env
 
 from .output import format_bytes, print_facts, print_json, print_table
 

@@ -296,7 +296,7 @@ def safetensors_facts(path: Path) -> Facts:
 
 def onnx_facts(path: Path) -> Facts:
     """Return the facts of an ``.onnx`` file."""
-    from mxnet.onnx.importer.reading import check_model, parse_model
+    from mxnet.interop.onnx.importer.reading import check_model, parse_model
 
     name, data, model = parse_model(path)
     if not model.graph.node and not model.graph.output:

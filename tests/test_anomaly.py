@@ -7,7 +7,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
-from mxnet.anomaly import NotFinite
+from mxnet.runtime.anomaly import NotFinite
 
 
 class Net(gluon.HybridBlock):

@@ -11,7 +11,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.compatibility import INSTEAD
+from mxnet._compat.star_imports import INSTEAD
 from mxnet.error import MXNetError
 from tests.golden import record_star_names as recorder
 

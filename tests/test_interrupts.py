@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from mxnet.interrupts import postpone_interrupt
+from mxnet._process.interrupts import postpone_interrupt
 
 # Python looks for this module when the import is half done: then Ctrl-C comes.
 PROGRAM = """

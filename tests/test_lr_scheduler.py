@@ -6,9 +6,9 @@ import json
 import pathlib
 
 import pytest
+from mxnet.misc import FactorScheduler, LearningRateScheduler
 
 from mxnet import lr_scheduler
-from mxnet.misc import FactorScheduler, LearningRateScheduler
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "lr_schedulers.json").read_text())
 

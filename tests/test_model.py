@@ -6,9 +6,6 @@ import importlib.util
 
 import numpy as np
 import pytest
-
-import mxnet as mx
-from mxnet.error import MXNetError, ShapeError
 from mxnet.executor_manager import (
     DataParallelExecutorGroup,
     DataParallelExecutorManager,
@@ -16,6 +13,9 @@ from mxnet.executor_manager import (
     _load_general,
     _split_input_slice,
 )
+
+import mxnet as mx
+from mxnet.error import MXNetError, ShapeError
 from tests.closeness import assert_equal_up_to_rounding
 
 pytestmark = pytest.mark.filterwarnings("ignore:mxnet.model.FeedForward has been deprecated")

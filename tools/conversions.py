@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from mxnet.convert import UnsupportedTorch
 from torch import nn
 
 import mxnet as mx
 from mxnet import dtypes
-from mxnet.convert import UnsupportedTorch, to_torch
-from mxnet.convert.source import Model, as_model
 from mxnet.error import MXNetError
+from mxnet.interop import to_torch
+from mxnet.interop.source import Model, as_model
 from mxnet.ops import registry
 from mxnet.symbol.codegen import make_function
 from tests.grammar.calling import arrays_of, call
@@ -191,8 +192,8 @@ def run_programs(folder: Path, by_key: dict[str, Sample]) -> dict[str, str]:
 
 def convert_to_onnx(sample: Sample) -> str:
     """Convert a sample to ONNX, run it, and return the outcome."""
-    from mxnet.onnx.builder import UnsupportedExport, rows
-    from mxnet.onnx.export import build_model
+    from mxnet.interop.onnx.builder import UnsupportedExport, rows
+    from mxnet.interop.onnx.export import build_model
     from tests.onnx.running import run
 
     opset = rows()[sample.operator].since if sample.operator in rows() else 16

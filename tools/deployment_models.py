@@ -13,8 +13,8 @@ import numpy as np
 import mxnet as mx
 from examples.bert import LENGTH, WORDS, Layer
 from examples.demo import digits, lenet
-from mxnet.convert.source import Model, as_model
 from mxnet.gluon import nn
+from mxnet.interop.source import Model, as_model
 
 RECURRENT = Path(__file__).resolve().parents[1] / "tests/golden/recurrent_models/lstm"
 EPOCHS = 3

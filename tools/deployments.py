@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 import mxnet as mx
-from mxnet.convert.deploy.sample import Sample
+from mxnet.interop.deploy.sample import Sample
 
 from .deployment_models import MODELS, Subject
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from mxnet import env
+from mxnet._process import env
 from mxnet.ops import registry
 from mxnet.ops.attributes import to_string
 from mxnet.ops.declare import Op

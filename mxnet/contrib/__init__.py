@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..compatibility import complete_star_imports
-from ..on_demand import import_on_demand
+from .._compat.star_imports import complete_star_imports
+from .._process.on_demand import import_on_demand
 from . import autograd, io, ndarray, symbol, tensorboard, text
 from . import ndarray as nd
 from . import symbol as sym

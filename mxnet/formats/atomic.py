@@ -31,8 +31,8 @@ from io import BufferedWriter, FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .. import env
-from ..caches import ForkSafeLock
+from .._process import env
+from .._process.caches import ForkSafeLock
 from ..error import MXNetError
 
 try:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import env
+from .._process import env
 from ..error import FormatError, MXNetError
 
 MAX_SCANS = 500  # of a progressive JPEG; encoders write about ten

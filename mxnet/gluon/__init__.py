@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..on_demand import import_on_demand
+from .._process.on_demand import import_on_demand
 from . import block, parameter, trainer, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import (

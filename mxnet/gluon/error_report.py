@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from .._process.tracebacks import hide_internal_frames
 from ..error import MXNetError, did_you_mean
-from ..tracebacks import hide_internal_frames
 
 if TYPE_CHECKING:
     from .block import Block

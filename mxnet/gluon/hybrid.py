@@ -572,7 +572,7 @@ class HybridBlock(Block):
         shapes : list of tuple, optional
             The shapes of the inputs; most layers do not need them.
         """
-        from ..convert import to_torch
+        from ..interop import to_torch
 
         return to_torch(self, shapes=shapes)
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import ndarray  # noqa: F401 (MXNet shows it here)
+from ..io.range_check import RangeCheck
 from ..ndarray import NDArray, _internal
 from ..ops.documentation import inherits_parameters
-from ..ops.fused.likelihood import is_by_row
-from ..range_check import RangeCheck
+from ..ops.fused.log_likelihood import is_by_row
 from ..util import is_np_array  # noqa: F401 (likewise)
 from .block import HybridBlock
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from ..graph.typed import Inputs, Mode
+from ..graph.typed_graph import Inputs, Mode
 from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..runtime.program import Program

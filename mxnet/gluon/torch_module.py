@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from .. import autograd
-from ..companions import call_after_import
+from .._compat.companions import call_after_import
 from ..dtypes import BY_TORCH
 from ..error import DTypeError, InvalidValue, MXNetError
 from ..ndarray import NDArray

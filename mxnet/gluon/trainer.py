@@ -7,16 +7,16 @@ from operator import attrgetter
 from typing import Any
 
 from .. import distributed as hvd
-from .. import env
 from .. import kvstore as kvs
 from .. import optimizer as opt
+from .._process import env
+from .._process.memory import return_gaps
 from ..context import Context
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..formats.files import existing_file, local_path
 from ..kvstore.exchange import KeyedExchange, exchange_with
-from ..memory import return_gaps
-from ..model.exchange import LARGE_WEIGHT
+from ..kvstore.gradient_exchange import LARGE_WEIGHT
 from ..ndarray import NDArray
 from ..visualization.notebook import facts_html
 from .parameter import Generation, Parameter, ParameterDict, ParameterError

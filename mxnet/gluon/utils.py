@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from .. import env, ndarray
+from .. import ndarray
+from .._process import env
+from .._process.downloads import download_file
 from ..context import Context
-from ..downloads import download_file
 from ..error import InvalidValue, MXNetError
 from ..ndarray import NDArray
 from ..runtime.array import plain, wrap_plain

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..caches import store
+from .._process.caches import store
 from ..error import MXNetError
 from ..ops.declare import Epilogue, Op
 

@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from .. import env
+from .._process import env
 from ..error import MXNetError, did_you_mean
-from ..quantization.fused_layers import open_layers
-from ..quantization.lowering import fuse_quantized
 from .passes.composites import fuse_attention, fuse_likelihood
 from .passes.convolutions import (
     channels_last,
@@ -22,7 +20,9 @@ from .passes.recompute import recompute, recompute_marked
 from .passes.recurrent import batch_projections, fuse_recurrent, unpack_rnn
 from .passes.segments import block_pointwise
 from .passes.simplify import remove_identities
-from .typed import Mode, TypedGraph
+from .quantization.fused_layers import open_layers
+from .quantization.lowering import fuse_quantized
+from .typed_graph import Mode, TypedGraph
 
 Pass = Callable[[TypedGraph], TypedGraph]
 

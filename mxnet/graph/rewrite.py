@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from .node import Entry, Node
-from .typed import TensorType, TypedGraph
+from .typed_graph import TensorType, TypedGraph
 
 Uses = Counter[tuple[Node, int]]
 

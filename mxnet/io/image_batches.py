@@ -27,7 +27,7 @@ from ..ndarray import NDArray
 from ..recordio import IRHeader, unpack
 from ..runtime.array import wrap_plain
 from .file_iters import Batch
-from .image_changes import Changes, DetectionChanges
+from .record_augmentation import Changes, DetectionChanges
 
 CHANNELS_TO_FLAG = {1: image_codec.GRAY, 3: image_codec.COLOR, 4: -1}
 

@@ -28,7 +28,7 @@ from .image_batches import (
     Places,
     RecordFiles,
 )
-from .image_changes import Changes, DetectionChanges
+from .record_augmentation import Changes, DetectionChanges
 
 logger = logging.getLogger("mxnet.io")
 PIXEL_TYPES = {torch.float32: np.float32, torch.uint8: np.uint8, torch.int8: np.int8}

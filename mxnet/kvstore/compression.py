@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..caches import store
-from ..distributed.group import Disagreement, Group, ranks_of
+from .._process.caches import store
 from ..error import MXNetError, did_you_mean
+from ..parallel.group import Disagreement, Group, ranks_of
 from .base import Key
 
 HALF_TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}

@@ -18,16 +18,16 @@ from typing import Any
 import torch
 
 from .. import optimizer as opt
-from ..distributed.group import NOT_LAUNCHED
-from ..distributed.heartbeat import WorkerFailed
 from ..error import InvalidValue, MXNetError
 from ..formats.atomic import replacing
 from ..formats.files import existing_file, local_path
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
+from ..parallel.async_client import Peer, client_of, close_client
+from ..parallel.async_server import pack_array, pack_optimizer, unpack_array
+from ..parallel.group import NOT_LAUNCHED
+from ..parallel.heartbeat import WorkerFailed
 from ..runtime.array import plain, wrap_plain
-from .async_client import Peer, client_of, close_client
-from .async_server import pack_array, pack_optimizer, unpack_array
 from .base import Key
 from .dist_sync import DistributedStore
 from .kvstore import ASYNC, dense_outputs, group_by_key, sum_over_devices

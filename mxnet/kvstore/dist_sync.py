@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import env
 from .. import optimizer as opt
-from ..distributed.group import Group, join_group
-from ..distributed.reduction import OverlappedSums, Reducer, Reduction, can_send_early
-from ..distributed.sharding import ShardedReducer
+from .._process import env
 from ..ndarray import NDArray
 from ..ndarray.sparse import RowSparseNDArray, layout
 from ..ndarray.sparse.arrays import make
+from ..parallel.group import Group, join_group
+from ..parallel.reduction import OverlappedSums, Reducer, Reduction, can_send_early
+from ..parallel.sharding import ShardedReducer
 from ..runtime.array import plain, wrap_plain
 from .base import Key, KVStoreBase, answer_capability
 from .compression import HALF_TYPES, TwoBit, make_compression, sum_packed

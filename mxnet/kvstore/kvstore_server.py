@@ -16,13 +16,13 @@ from typing import NoReturn
 
 import torch.distributed as dist
 
-from .. import env
-from ..distributed.heartbeat import WorkerFailed, read_failure, silence_limit
-from ..distributed.rendezvous import Job, open_store, read_job, serve_store
-from ..distributed.store import JobStore
+from .._process import env
 from ..error import MXNetError
-from .async_client import publish
-from .async_server import AsyncServer
+from ..parallel.async_client import publish
+from ..parallel.async_server import AsyncServer
+from ..parallel.heartbeat import WorkerFailed, read_failure, silence_limit
+from ..parallel.rendezvous import Job, open_store, read_job, serve_store
+from ..parallel.store import JobStore
 from .base import KVStoreBase
 
 __all__ = ["KVStoreServer"]

@@ -25,18 +25,18 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from .. import env
 from .. import optimizer as opt
-from ..distributed.group import Group
-from ..distributed.heartbeat import OWN_WORK, WorkerFailed
-from ..distributed.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
+from .._process import env
 from ..error import MXNetError
 from ..ndarray import NDArray, zeros
 from ..ndarray.sparse import RowSparseNDArray
 from ..ndarray.sparse.arrays import make
-from ..optimizer.lists import ListOptimizer
+from ..optimizer.multi_tensor import ListOptimizer
 from ..optimizer.states_file import dump_states, read_states
 from ..optimizer.updater import takes_all
+from ..parallel.group import Group
+from ..parallel.heartbeat import OWN_WORK, WorkerFailed
+from ..parallel.sharding import MAX_IN_FLIGHT, Gathering, Partition, ShardedReducer
 from ..runtime.array import plain, wrap_plain
 from .base import Key
 

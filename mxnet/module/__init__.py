@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compatibility import complete_star_imports
+from .._compat.star_imports import complete_star_imports
 from .base_module import BaseModule
 from .bucketing_module import BucketingModule
 from .module import Module

@@ -12,17 +12,17 @@ import numpy as np
 
 from .. import metric as metrics
 from .. import ndarray
+from .._process.interrupts import explain_interrupt
 from ..base import _as_list
+from ..callback import BatchEndParam
 from ..context import cpu  # noqa: F401 (MXNet shows it here)
 from ..error import InvalidType
+from ..formats.model_files import Params, named_params, read_params
 from ..initializer import Initializer, Uniform
-from ..interrupts import explain_interrupt
 from ..io import DataBatch, DataDesc, DataIter  # noqa: F401 (MXNet shows two of them here)
 from ..metric import EvalMetric
-from ..model import BatchEndParam, named_params, read_params
-from ..model.checkpoint import Params
 from ..ndarray import NDArray
-from ..tracking import History, Tracker
+from ..visualization.tracking import History, Tracker
 from .inputs import check_input_names as _check_input_names  # noqa: F401
 from .inputs import parse_data_desc as _parse_data_desc  # noqa: F401
 from .resume import Resuming

@@ -10,8 +10,8 @@ from .. import context as ctx
 from .. import ndarray as nd
 from ..context import Context
 from ..formats.atomic import one_commit
+from ..formats.model_files import load_params, params_name, write_params, write_symbol
 from ..initializer import Initializer, Uniform
-from ..model import load_params, params_name, write_params, write_symbol
 from ..name import NameManager
 from ..ndarray import NDArray
 from . import inputs

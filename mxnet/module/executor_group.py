@@ -12,7 +12,11 @@ from .. import ndarray as nd
 from ..context import Context
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean
 from ..executor import Executor, simple_bind
-from ..executor_manager import (
+from ..io import DataDesc
+from ..io.batches import described
+from ..ndarray import NDArray
+from ..symbol import Symbol
+from .batch_slices import (
     _load_data,  # noqa: F401 (MXNet shows it here, as the next)
     _load_general,
     _load_label,  # noqa: F401
@@ -20,10 +24,6 @@ from ..executor_manager import (
     copy_into,
     sliced,
 )
-from ..io import DataDesc
-from ..io.batches import described
-from ..ndarray import NDArray
-from ..symbol import Symbol
 
 MAX_SHAPES = 8  # executors for this many batch shapes stay ready
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..graph.node import Node
-from ..range_check import RangeCheck
+from ..io.range_check import RangeCheck
 from ..symbol import Symbol
 
 __all__ = ["InputCheck"]

@@ -10,13 +10,13 @@ from .. import ndarray as nd
 from ..base import users_stacklevel
 from ..context import cpu
 from ..error import MXNetError, ShapeError, did_you_mean
-from ..executor_manager import copy_into
+from ..formats.model_files import Params
 from ..initializer import InitDesc, Initializer
 from ..io import DataBatch, DataDesc
 from ..io.batches import described
-from ..model.checkpoint import Params
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from .batch_slices import copy_into
 from .executor_group import DataParallelExecutorGroup
 
 Descs = tuple[list[DataDesc], list[DataDesc] | None]

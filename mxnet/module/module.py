@@ -8,30 +8,32 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import optimizer as opt
-from ..checkpoint.state import get_fields, set_fields, tensors_of
+from .._process.memory import return_gaps
 from ..context import Context, cpu, listed_contexts
 from ..error import InvalidType, MXNetError
-from ..executor_manager import copy_into
 from ..formats.atomic import one_commit, replacing
-from ..formats.files import existing_file, local_path
-from ..initializer import Initializer, Uniform
-from ..io import DataDesc
-from ..memory import return_gaps
-from ..model import (
-    _create_kvstore,
-    _initialize_kvstore,
-    _update_params,
-    _update_params_on_kvstore,
+from ..formats.model_files import (
+    Params,
     load_checkpoint,
     params_name,
     write_params,
     write_symbol,
 )
-from ..model.checkpoint import Params
+from ..formats.checkpoints.state import get_fields, set_fields, tensors_of
+from ..formats.files import existing_file, local_path
+from ..initializer import Initializer, Uniform
+from ..io import DataDesc
+from ..kvstore.gradient_exchange import (
+    _create_kvstore,
+    _initialize_kvstore,
+    _update_params,
+    _update_params_on_kvstore,
+)
 from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import inputs
 from .base_module import SGD_DEFAULTS, BaseModule
+from .batch_slices import copy_into
 from .executor_group import DataParallelExecutorGroup
 from .input_check import InputCheck
 

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.state import (
+from ..error import FormatError, MXNetError
+from ..formats import tree_file
+from ..formats.checkpoints.state import (
     arrays_from,
     data_order,
     get_fields,
@@ -28,12 +30,10 @@ from ..checkpoint.state import (
     set_random_states,
     tensors_of,
 )
-from ..distributed.group import Group, current_group
-from ..error import FormatError, MXNetError
-from ..formats import tree_file
 from ..formats.files import local_path
-from ..tracking import History
-from ..tracking.interrupts import Position, describe_interrupt
+from ..parallel.group import Group, current_group
+from ..visualization.tracking import History
+from ..visualization.tracking.interrupts import Position, describe_interrupt
 
 VERSION = 1
 

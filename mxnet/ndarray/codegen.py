@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-from ..composites.namespace import OperatorNamespace
 from ..ops import registry
 from ..ops.declare import Op
 from ..ops.frontend import as_method, populate_namespaces, set_metadata
 from ..runtime.calls import make_call_function
+from ..runtime.composites.namespace import OperatorNamespace
 from .ndarray import NDArray
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..composites import functions as _updates
-from ..composites.namespace import bind
-from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, OutOfRange
+from ..ops.tensor.identity import zeros_like
 from ..ops.tensor.joining import stack
-from ..ops.tensor.passing import zeros_like
 from ..runtime.apply import apply
 from ..runtime.array import plain, wrap_plain
+from ..runtime.composites import functions as _updates
+from ..runtime.composites.namespace import bind
+from ..runtime.composites.random import rand_zipfian as _rand_zipfian
 from .codegen import F
 from .ndarray import NDArray
 from .sparse.graphs import (

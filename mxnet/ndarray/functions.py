@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import accelerator
-from ..composites.functions import split_v2 as _split_v2
-from ..composites.namespace import bind
 from ..error import InvalidValue
 from ..ops.tensor.arithmetic import OPERATIONS, Operation
 from ..ops.tensor.shape_changing import transpose
 from ..runtime.apply import apply
 from ..runtime.array import Handle
+from ..runtime.composites.functions import split_v2 as _split_v2
+from ..runtime.composites.namespace import bind
 from .codegen import F
 from .creation import array
 from .ndarray import NDArray

@@ -19,14 +19,14 @@ import torch.utils.dlpack
 from torch import Tensor
 
 from .. import accelerator, dtypes
+from .._process.memory import expose
 from ..base import integer_types, is_np_shape, mx_real_t, numeric_types
 from ..context import CPU_0, Context, context_of, cpu, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError
 from ..formats import params_file
-from ..memory import expose
 from ..ops.interpreters import active
 from ..ops.tensor.broadcasting import broadcast_to
-from ..ops.tensor.passing import cast
+from ..ops.tensor.identity import cast
 from ..ops.tensor.shape_changing import expand_dims, flatten, resolve_reshape, squeeze, transpose
 from ..runtime.apply import stored_context
 from ..runtime.array import (

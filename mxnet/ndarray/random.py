@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..composites import random as _composites
-from ..composites.namespace import bind
+from ..runtime.composites import random as _composites
+from ..runtime.composites.namespace import bind
 from .codegen import F
 
 if TYPE_CHECKING:

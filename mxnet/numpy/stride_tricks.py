@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..composites.namespace import bind
+from ..runtime.composites.namespace import bind
 from .codegen.functions import GLOSSARY
 from .codegen.namespaces import eager
 from .composites import shaping

@@ -26,7 +26,7 @@ from typing import (
 import torch
 from torch import Tensor
 
-from ..caches import has_nan, store
+from .._process.caches import has_nan, store
 from ..error import (
     AttributeConversionError,
     MXNetError,

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes
-from ..caches import store
+from .._process.caches import store
 from ..error import DTypeError, ShapeError
 from .attributes import Shape
 from .declare import Op, op

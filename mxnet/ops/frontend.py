@@ -8,8 +8,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from .._process.on_demand import make_on_demand
 from ..error import did_you_mean
-from ..on_demand import make_on_demand
 from . import registry
 from .declare import Op
 from .documentation import Entry, docstring

@@ -14,7 +14,7 @@ from ..error import DTypeError, ShapeError
 from .declare import op
 from .families import check_same_dtype
 from .shapes import UNKNOWN, Shape, same, unify
-from .tensor.passing import in_row_order
+from .tensor.identity import in_row_order
 
 SOLVABLE = (torch.float32, torch.float64)  # what LAPACK takes
 

@@ -11,7 +11,7 @@ from ..ops.training.adam import adam, adamax, ftml, nadam
 from ..ops.training.adaptive import adadelta, adagrad, ftrl, rmsprop, rmspropalex
 from ..ops.training.rules import Rule
 from .base import Index, register
-from .lists import Batch, ListOptimizer
+from .multi_tensor import Batch, ListOptimizer
 
 
 @register

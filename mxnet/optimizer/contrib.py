@@ -10,7 +10,7 @@ from ..ops.training.adam import adamw
 from ..ops.training.adaptive import group_adagrad
 from .adaptive import Adam, bias_correction
 from .base import Index, register
-from .lists import Batch, ListOptimizer
+from .multi_tensor import Batch, ListOptimizer
 
 __all__ = ["AdamW", "GroupAdaGrad"]
 

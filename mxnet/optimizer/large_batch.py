@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import env
+from .._process import env
 from ..ndarray import NDArray
 from ..ops.training.large_batch import lamb, layer_rates
 from ..ops.training.sgd import sgd, sgd_mom
 from ..runtime.array import plain, wrap_plain
 from .adaptive import Adam
 from .base import Index, register
-from .lists import Batch, ListOptimizer, all_rows
+from .multi_tensor import Batch, ListOptimizer, all_rows
 from .sgd import SGD
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import env
+from .._process import env
 from ..ndarray import NDArray, random
 from ..ops.documentation import inherits_parameters
 from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
 from ..runtime.array import plain, wrap_plain
 from .base import Index, Optimizer, register
-from .lists import Batch, ListOptimizer, zero_state
+from .multi_tensor import Batch, ListOptimizer, zero_state
 
 
 @register

@@ -11,7 +11,7 @@ from ..context import Context
 from ..error import MXNetError, memory_error, reporting_memory
 from ..ndarray import NDArray
 from .base import Index, Optimizer
-from .lists import ListOptimizer
+from .multi_tensor import ListOptimizer
 from .states_file import dump_states, read_states
 
 __all__ = ["Updater", "get_updater"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._compat.star_imports import complete_star_imports
 from ..base import numeric_types, string_types
-from ..compatibility import complete_star_imports
 from . import io, rnn, rnn_cell
 from .io import BucketSentenceIter, encode_sentences
 from .rnn import do_rnn_checkpoint, load_rnn_checkpoint, rnn_unroll, save_rnn_checkpoint

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base import _as_list
-from ..model import load_checkpoint, save_checkpoint
+from ..formats.model_files import load_checkpoint, save_checkpoint
 from ..ndarray import NDArray
 from ..symbol import Symbol, Variable
 from .base_cell import BaseRNNCell

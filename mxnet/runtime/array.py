@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import torch
 from torch import Tensor
 
+from .._process.memory import expose
 from ..error import MXNetError
-from ..memory import expose
 from .recording import (
     LEAF,
     STAND_IN,

@@ -19,7 +19,7 @@ from .. import autograd
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
-from ..graph.typed import Mode
+from ..graph.typed_graph import Mode
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
 from ..ops.declare import Op

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import caches, env
+from .._process import caches, env
 from ..error import MXNetError, did_you_mean
 from ..graph.graph import Graph
-from ..graph.typed import TypedGraph
-from ..ops.fused.unchanged import Unchanged
+from ..graph.typed_graph import TypedGraph
+from ..ops.fused.prepared_values import Unchanged
 from ..ops.interpreters import Interpreter
 from ..symbol.symbol import BUILT_IN_BACKENDS
 from .program import Program, compile_steps
@@ -223,14 +223,14 @@ def _index_of_fastest(runs: Sequence[Run], feed: Sequence[Tensor]) -> int:
 
 def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
     """Export the graph to ONNX Runtime."""
-    from ..onnx import backend  # imports a lot
+    from ..interop.onnx import backend  # imports a lot
 
     return backend.prepare_onnxruntime(graph, feed, data)
 
 
 def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
     """Export the graph to OpenVINO."""
-    from ..onnx import backend
+    from ..interop.onnx import backend
 
     return backend.prepare_openvino(graph, feed, data)
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 import torch
 
 from .. import dtypes
+from .._process.memory import untouched_zeros
 from ..context import Context, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_from_given, infer_types
-from ..memory import untouched_zeros
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known

@@ -16,11 +16,11 @@ from .array_kernels import member_of_graph, tensor_of
 from .backends import BackendProgram, chosen_backend
 from .backward import backward
 from .bound_arrays import BoundArrays
+from .capture.replay import Repetition
 from .function import GraphFunction, Request, new_request
 from .head_gradients import HeadGradients, draws_random_numbers, random_stream
 from .monitoring import Watcher
 from .program import Program
-from .repetition import Repetition
 
 if TYPE_CHECKING:
     from ..graph.node import Node

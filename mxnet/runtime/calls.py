@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from .._process.caches import has_nan, store
 from ..base import _Null
-from ..caches import has_nan, store
 from ..context import CPU_0, current_context
 from ..error import InvalidType, MXNetError
 from ..ops import interpreters

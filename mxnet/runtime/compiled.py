@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import env
+from .._process import env
 from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.passes.recompute import live_bytes, training_bytes
 from ..graph.passes.simplify import merge_equal_nodes
-from ..graph.typed import TRAINING, Inputs, TypedGraph
+from ..graph.typed_graph import TRAINING, Inputs, TypedGraph
 from ..symbol import Symbol
 from .array_kernels import dtype_of
 from .backends import BackendProgram

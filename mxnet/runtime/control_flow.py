@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from .._process.memory import map_large_arrays
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..graph.passes.infer import Axis, Merge, Solve, infer_cond, infer_foreach, infer_while_loop
-from ..memory import map_large_arrays
 from ..ops.attributes import Positive, Shape
 from ..ops.declare import OpContext, op
-from ..ops.fused.holds_graphs import HoldsGraphs, pointwise_blocks, recompute
+from ..ops.fused.subgraph_operators import HoldsGraphs, pointwise_blocks, recompute
 from .function import GraphFunction, Request
 
 

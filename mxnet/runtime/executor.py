@@ -9,9 +9,9 @@ import numpy as np
 from torch import Tensor
 
 from .. import dtypes
+from .._process.memory import has_one_owner
 from ..context import Context
 from ..error import did_you_mean
-from ..memory import has_one_owner
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from .. import caches
+from .._process import caches
 from ..graph.graph import Graph
 from ..graph.passes.simplify import open_sources
-from ..graph.typed import Inputs, Mode
+from ..graph.typed_graph import Inputs, Mode
 from ..ops.interpreters import Interpreter
 from .array_kernels import array_kernels, dtype_of
 from .backends import Backend, BackendProgram

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import torch
 from torch import Tensor
 
-from ..caches import ForkSafeLock
+from .._process.caches import ForkSafeLock
+from .._process.memory import has_one_owner, untouched_zeros
 from ..error import InvalidValue, MXNetError, ShapeError, reporting_memory
-from ..memory import has_one_owner, untouched_zeros
 from .array import leave_graphs, plain, set_leaf, set_member, wrap_plain
 from .backward import NOT_RECORDED, backward
 from .integers import leaf_tensor, truncate

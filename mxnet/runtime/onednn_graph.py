@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from ..error import MXNetError
-from ..graph.typed import TypedGraph
-from ..ops.fused.unchanged import Fallback, require_finite
+from ..graph.typed_graph import TypedGraph
+from ..ops.fused.prepared_values import Fallback, require_finite
 from .backends import Run, register_backend
-from .capture import KernelWatcher
+from .capture.kernels import KernelWatcher
 from .program import Program, compile_steps
 
 __all__ = ["prepare_onednn_graph"]

@@ -21,11 +21,11 @@ from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..graph.optimize import IN_PLACE, SPECIALIZE, enabled_passes, optimize, select_passes
 from ..graph.passes.simplify import resolve_sources
-from ..graph.typed import Inputs, Mode, TypedGraph
+from ..graph.typed_graph import Inputs, Mode, TypedGraph
 from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS, Op
-from ..ops.fused.unchanged import Fallback
+from ..ops.fused.prepared_values import Fallback
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
 from .head_gradients import keep_paths, nodes_behind_output_layers

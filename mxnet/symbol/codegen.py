@@ -8,7 +8,6 @@ from typing import Any
 
 from ..attribute import AttrScope
 from ..base import _Null
-from ..composites.namespace import OperatorNamespace
 from ..error import InvalidType, MXNetError, NotImplementedForSymbol
 from ..graph import Entry
 from ..graph.node import HIDDEN_KEYS, create_node, is_extra, stored_key
@@ -17,6 +16,7 @@ from ..ops import interpreters, registry
 from ..ops.attributes import to_string
 from ..ops.declare import Op
 from ..ops.frontend import as_method, populate_namespaces, set_metadata
+from ..runtime.composites.namespace import OperatorNamespace
 from .symbol import Symbol
 
 # -- one call ---------------------------------------------------------------------------------

@@ -10,14 +10,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..attribute import AttrScope
-from ..composites import functions as _updates
-from ..composites.namespace import bind
-from ..composites.random import rand_zipfian as _rand_zipfian
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..graph import Entry, Node
 from ..graph.graph import MARK, Subgraph, extract_subgraph
 from ..name import NameManager
 from ..ops import registry
+from ..runtime.composites import functions as _updates
+from ..runtime.composites.namespace import bind
+from ..runtime.composites.random import rand_zipfian as _rand_zipfian
 from .codegen import F, make_node_symbol
 from .functions import var
 from .symbol import Symbol

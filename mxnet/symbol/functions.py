@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 from .. import dtypes
 from ..attribute import AttrScope
 from ..base import integer_types, numeric_types, string_types  # noqa: F401 (MXNet shows them here)
-from ..composites.functions import split_v2 as _split_v2
-from ..composites.namespace import bind
 from ..error import FormatError
 from ..formats.files import existing_file
 from ..graph import Entry, variable
@@ -18,6 +16,8 @@ from ..graph.node import stored_key
 from ..graph.symbol_json import loads
 from ..ops.attributes import to_string
 from ..ops.tensor.arithmetic import BY_NAME, Operation
+from ..runtime.composites.functions import split_v2 as _split_v2
+from ..runtime.composites.namespace import bind
 from .codegen import F
 from .methods import apply_to_number, apply_to_symbols
 from .symbol import Symbol

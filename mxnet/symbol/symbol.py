@@ -23,8 +23,8 @@ from ..graph.graph import compose, describe
 from ..graph.node import apply_atomic, atomic, both_spellings, is_atomic
 from ..graph.passes.infer import Inferred, infer_from_given, infer_types
 from ..graph.passes.simplify import without_casts
+from ..graph.quantization.fused_layers import fuse_layers
 from ..graph.symbol_json import dumps, loads
-from ..quantization.fused_layers import fuse_layers
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from .._process.downloads import DownloadError, download_file
 from ..base import data_dir
-from ..downloads import DownloadError, download_file
 from ..error import MXNetError
 from ..formats.atomic import replacing
 from ..io import DataIter, MNISTIter

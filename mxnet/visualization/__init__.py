@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..on_demand import import_on_demand
+from .._process.on_demand import import_on_demand
 from ..symbol import Symbol
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..error import InvalidValue
-from ..tracking import History, Logger
 from .curves import plot_history
+from .tracking import History, Logger
 
 __all__ = ["live"]
 

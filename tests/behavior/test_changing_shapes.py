@@ -6,7 +6,7 @@ import gc
 import random
 
 from benchmarks import endurance
-from mxnet import memory
+from mxnet._process import memory
 
 
 def live_bytes():

@@ -61,7 +61,7 @@ def _written_as_pictures(folder: Path, count: int) -> None:
 
 
 def test_the_same_pictures_through_record_files(tmp_path):
-    from mxnet.tools import im2rec
+    from mxnet.io import im2rec
 
     mx.random.seed(4)
     np.random.seed(4)  # noqa: NPY002 (im2rec and old initialisers draw from it)

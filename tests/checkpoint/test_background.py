@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.checkpoint import background
 from mxnet.error import MXNetError
 from mxnet.formats import atomic, params_file
+from mxnet.formats.checkpoints import background
 from tests.children import exit_code_of
 
 LIMIT = 60  # seconds

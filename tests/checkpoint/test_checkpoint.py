@@ -188,7 +188,7 @@ def test_the_loss_scale_of_amp_comes_back(tmp_path):
 
 
 def test_a_checkpoint_cannot_replace_a_method(tmp_path):
-    from mxnet.checkpoint.state import set_fields
+    from mxnet.formats.checkpoints.state import set_fields
 
     with pytest.raises(FormatError, match=r"may not replace SGD\.update"):
         set_fields(mx.optimizer.SGD(), {"update": 3})

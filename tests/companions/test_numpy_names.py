@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from mxnet.companions import ADJUSTMENTS, OLD_NUMPY, call_after_import
+from mxnet._compat.companions import ADJUSTMENTS, OLD_NUMPY, call_after_import
 
 MODULE = """
 import numpy as np

@@ -9,12 +9,13 @@ import sys
 import numpy as np
 import pytest
 import safetensors.torch
+from mxnet.convert import ConversionError, Difference, Report
 
 import mxnet as mx
-from mxnet.convert import ConversionError, Difference, Report, conversion
-from mxnet.convert.source import compare
 from mxnet.error import InvalidValue
 from mxnet.gluon import nn
+from mxnet.interop import conversion
+from mxnet.interop.source import compare
 from tests.onnx.running import relative_error
 
 WITHOUT_US = """

@@ -8,9 +8,9 @@ import torch
 
 import mxnet as mx
 from mxnet import dtypes
-from mxnet.convert import to_torch
-from mxnet.convert.source import as_model
-from mxnet.onnx.export import build_model
+from mxnet.interop import to_torch
+from mxnet.interop.onnx.export import build_model
+from mxnet.interop.source import as_model
 from tests.convert.random_networks import Network, draw
 from tests.onnx.running import run
 

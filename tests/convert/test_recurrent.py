@@ -7,10 +7,11 @@ import pathlib
 import numpy as np
 import pytest
 import torch
+from mxnet.convert import UnsupportedTorch
 
 import mxnet as mx
-from mxnet.convert import UnsupportedTorch, to_torch
-from mxnet.convert.isolated import run_file
+from mxnet.interop import to_torch
+from mxnet.interop.isolated import run_file
 from tests.golden import HERE
 from tests.onnx.running import relative_error
 from tests.without_mxnet import forked_conversions  # noqa: F401

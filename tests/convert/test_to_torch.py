@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 import torch
+from mxnet.convert import UnsupportedTorch
 
 import mxnet as mx
-from mxnet.convert import UnsupportedTorch
-from mxnet.convert.torch_rows import TORCH_ROWS
+from mxnet.interop.torch_rows import TORCH_ROWS
 from mxnet.ops import registry
 from tests import without_mxnet
 from tests.golden.zoo_cases import SEEN

@@ -9,7 +9,7 @@ import struct
 import time
 from pathlib import Path
 
-from mxnet.distributed import channel
+from mxnet.parallel import channel
 
 FLOOD = 300  # connections at a time
 

@@ -10,9 +10,9 @@ import time
 import pytest
 
 import mxnet as mx
-from mxnet.distributed.group import Group
-from mxnet.distributed.heartbeat import HeartbeatMonitor, WorkerFailed
-from mxnet.distributed.store import JobStore, StoreServer
+from mxnet.parallel.group import Group
+from mxnet.parallel.heartbeat import HeartbeatMonitor, WorkerFailed
+from mxnet.parallel.store import JobStore, StoreServer
 from tests.distributed.workers import run_forked, succeeded
 
 LIMIT = 100  # seconds; a few on an idle machine

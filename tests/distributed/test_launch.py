@@ -7,10 +7,10 @@ import signal
 import sys
 
 import pytest
+from mxnet.launch import main, parse_assignments
 
 import mxnet as mx
-from mxnet.launch import main, parse_assignments
-from mxnet.launch.workers import read_hosts
+from mxnet.parallel.launch.workers import read_hosts
 from tests.distributed.workers import launch, run_forked
 
 SHOW = """
@@ -133,7 +133,7 @@ def test_host_lines_that_are_options_are_refused(tmp_path):
 
 
 def test_limits_come_from_our_variables_and_mxnets(monkeypatch):
-    from mxnet.distributed.heartbeat import silence_limit
+    from mxnet.parallel.heartbeat import silence_limit
 
     assert silence_limit() == 20
     monkeypatch.setenv("PS_HEARTBEAT_TIMEOUT", "7")

@@ -17,10 +17,10 @@ import pytest
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.distributed import channel
-from mxnet.distributed.channel import Channel, ChannelError, Listener, connect, escape
-from mxnet.distributed.heartbeat import HeartbeatMonitor, parse_failure
-from mxnet.distributed.store import JobStore, StoreServer
+from mxnet.parallel import channel
+from mxnet.parallel.channel import Channel, ChannelError, Listener, connect, escape
+from mxnet.parallel.heartbeat import HeartbeatMonitor, parse_failure
+from mxnet.parallel.store import JobStore, StoreServer
 from tests.distributed.strangers import attack, listening
 from tests.distributed.workers import run_forked_roles, succeeded
 
@@ -206,7 +206,7 @@ def test_texts_of_other_processes_are_escaped_and_cut():
 
 
 def test_a_users_own_optimizer_is_refused_by_servers_with_a_sentence():
-    from mxnet.kvstore.async_server import pack_optimizer
+    from mxnet.parallel.async_server import pack_optimizer
 
     class Mine(mx.optimizer.SGD):
         pass
@@ -219,7 +219,7 @@ def test_a_users_own_optimizer_is_refused_by_servers_with_a_sentence():
 
 
 def test_a_job_on_several_machines_without_a_secret_warns():
-    from mxnet.distributed.rendezvous import read_job
+    from mxnet.parallel.rendezvous import read_job
 
     job = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9"}
     assert read_job(job).is_trusted

@@ -14,49 +14,52 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 # From the bottom up; a package may import packages of lower lines, and its own.
 LAYERS = [
     {
-        "accelerator", "base", "context", "dtypes", "env", "error", "interrupts", "memory",
-        "registry", "name", "attribute", "caches", "libinfo", "companions", "compatibility", "role",
-        "on_demand", "tracebacks", "runtime", "runtime/features",
+        "accelerator", "base", "context", "dtypes", "error", "registry", "name", "attribute",
+        "libinfo", "_process", "_compat", "_compat/companions", "_compat/module_names",
+        "_compat/star_imports", "runtime", "runtime/features",
     },
     {"ops", "formats"},
     {
-        "graph", "quantization", "composites", "anomaly", "runtime/recording", "runtime/array",
-        "runtime/backward", "runtime/gradients", "runtime/integers", "runtime/apply",
-        "runtime/calls", "runtime/overloads", "runtime/tracing",
+        "graph", "runtime/anomaly", "runtime/apply", "runtime/array", "runtime/backward",
+        "runtime/calls", "runtime/composites", "runtime/gradients", "runtime/integers",
+        "runtime/overloads", "runtime/recording", "runtime/tracing",
     },
-    {"ndarray", "ndarray_doc", "autograd", "random", "symbol", "symbol_doc", "util"},
+    {"ndarray", "autograd", "random", "symbol", "util", "_compat/ndarray_doc",
+     "_compat/symbol_doc"},
     {
-        "numpy", "numpy_extension", "numpy_dispatch_protocol", "numpy_op_signature",
-        "_numpy_op_doc",
+        "numpy", "numpy_extension", "_compat/_numpy_op_doc", "_compat/numpy_dispatch_protocol",
+        "_compat/numpy_op_signature",
     },
     {
-        "executor", "memonger", "operator", "rtc", "profiler", "engine", "log", "library", "misc",
+        "executor", "operator", "profiler", "_compat/engine", "_compat/library", "_compat/log",
+        "_compat/memonger", "_compat/misc", "_compat/rtc",
         "runtime/array_kernels", "runtime/backends", "runtime/binding", "runtime/bound_arrays",
-        "runtime/bound_function", "runtime/function", "runtime/storage",
-        "runtime/cached_op", "runtime/capture", "runtime/captured_step", "runtime/compiled",
-        "runtime/control_flow", "runtime/executor", "runtime/head_gradients",
-        "runtime/monitoring", "runtime/onednn_graph", "runtime/program", "runtime/repetition",
+        "runtime/bound_function", "runtime/cached_op", "runtime/capture", "runtime/compiled",
+        "runtime/control_flow", "runtime/custom", "runtime/executor", "runtime/function",
+        "runtime/head_gradients", "runtime/monitoring", "runtime/onednn_graph",
+        "runtime/profiling", "runtime/program", "runtime/storage",
     },
     {
-        "optimizer", "lr_scheduler", "checkpoint", "initializer", "metric", "kvstore", "io",
-        "recordio", "image",
-        "callback", "monitor", "tracking", "visualization", "model", "executor_manager",
-        "distributed", "downloads", "range_check",
+        "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
+        "callback", "monitor", "visualization", "parallel", "_process/downloads", "formats/model_files",
+        "formats/checkpoints",
     },
     {"gluon", "module", "rnn"},
     {
-        "contrib", "convert", "launch", "onnx", "test_utils", "tools", "notebook", "__main__",
-        "serving",
+        "contrib", "interop", "model", "test_utils", "__main__", "_compat/executor_manager",
+        "_compat/tools",
     },
 ]  # fmt: skip
+# Packages whose modules stand in several layers.
+PARTED = [["runtime"], ["_compat"], ["_process"], ["formats"]]
 SIBLINGS = [{"ops", "formats"}, {"ndarray", "symbol"}, {"gluon", "module"}]
 LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in packages}
 
 
 def _package_of(*parts: str) -> str:
-    """Return the package of a module's path; those of `runtime/` stand in two layers."""
-    inside = parts[0] == "runtime" and len(parts) > 1 and parts[1] != "__init__"
-    return "/".join(parts[:2]) if inside else parts[0]
+    """Return the package of a module's path; the parts of some stand in layers of their own."""
+    part = "/".join(parts[:2])
+    return part if part in LEVEL else parts[0]
 
 
 def _import_statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
@@ -79,7 +82,7 @@ def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
         base = package[: len(package) - node.level + 1] if node.level else []
         parts = base + (node.module.split(".") if node.module else [])
         if parts[:1] == ["mxnet"]:
-            is_package = len(parts) == 1 or parts[1:] == ["runtime"]
+            is_package = len(parts) == 1 or parts[1:] in PARTED
             names = [a.name for a in node.names] if is_package else [""]
             paths = [[*parts[1:], name] if name else parts[1:] for name in names]
             targets += [(_package_of(*path), inside) for path in paths]

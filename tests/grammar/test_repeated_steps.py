@@ -6,7 +6,7 @@ import numpy as np
 
 import mxnet as mx
 from mxnet.ops import registry
-from mxnet.runtime.capture import ATTEMPTS
+from mxnet.runtime.capture.kernels import ATTEMPTS
 from tests.grammar.calling import arrays_of, differentiable
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row

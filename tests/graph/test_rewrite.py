@@ -6,7 +6,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.graph.rewrite import Pattern, Rule, make_node, named_inputs, rewrite
-from mxnet.graph.typed import INFERENCE, Inputs, TensorType, TypedGraph
+from mxnet.graph.typed_graph import INFERENCE, Inputs, TensorType, TypedGraph
 from mxnet.ops.tensor.arithmetic import broadcast_add, elemwise_add
 from mxnet.ops.tensor.elementwise import relu, sigmoid, tanh
 

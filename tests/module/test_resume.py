@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.checkpoint.state import get_random_states, set_random_states
 from mxnet.error import FormatError, MXNetError
 from mxnet.formats import tree_file
+from mxnet.formats.checkpoints.state import get_random_states, set_random_states
 
 
 class Killed(BaseException):

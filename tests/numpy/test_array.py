@@ -204,7 +204,7 @@ def test_samplers_refuse_parameters_without_a_distribution() -> None:
 
 
 def test_builtin_operators_have_signatures() -> None:
-    from mxnet.numpy_op_signature import _get_builtin_op
+    from mxnet._compat.numpy_op_signature import _get_builtin_op
 
     assert "axis" in str(_get_builtin_op("_np_sum").__signature__)
 

@@ -8,7 +8,10 @@ import numpy as onp
 import pytest
 
 from mxnet import autograd, np
-from mxnet.numpy_dispatch_protocol import _NUMPY_ARRAY_FUNCTION_LIST, _NUMPY_ARRAY_UFUNC_LIST
+from mxnet._compat.numpy_dispatch_protocol import (
+    _NUMPY_ARRAY_FUNCTION_LIST,
+    _NUMPY_ARRAY_UFUNC_LIST,
+)
 
 UNARY = [n for n in _NUMPY_ARRAY_UFUNC_LIST if getattr(getattr(onp, n), "nin", 0) == 1]
 BINARY = [n for n in _NUMPY_ARRAY_UFUNC_LIST if getattr(getattr(onp, n), "nin", 0) == 2]

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from mxnet.onnx.importer import reading
+from mxnet.interop.onnx.importer import reading
 
 onnxruntime.set_default_logger_severity(4)
 

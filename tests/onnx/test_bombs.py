@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.error import FormatError
-from mxnet.onnx.importer import reading
+from mxnet.interop.onnx.importer import reading
 from mxnext_cli import main
 
 MAX_SECONDS = 4.0  # of computing; a helper has one for each of its two tasks

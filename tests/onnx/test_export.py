@@ -13,8 +13,8 @@ import pytest
 import mxnet as mx
 from mxnet.contrib import quantization as quant
 from mxnet.error import MXNetError
-from mxnet.onnx.builder import UnsupportedExport
-from mxnet.onnx.export import build_model
+from mxnet.interop.onnx.builder import UnsupportedExport
+from mxnet.interop.onnx.export import build_model
 from tests.golden import HERE, onnx_exports
 from tests.onnx.running import assert_equal_outputs, run
 

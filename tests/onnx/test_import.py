@@ -19,8 +19,8 @@ from torch import nn
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.error import FormatError, MXNetError
-from mxnet.onnx.importer.reading import run_isolated
-from mxnet.onnx.importer.value import UnsupportedImport
+from mxnet.interop.onnx.importer.reading import run_isolated
+from mxnet.interop.onnx.importer.value import UnsupportedImport
 from tests.onnx.running import relative_error
 
 
@@ -241,7 +241,7 @@ def test_unknown_operators_are_named() -> None:
 
 def test_imports_what_mxnet_imports() -> None:
     """All 97 ONNX operators that MXNet 1.9.1 imports have a row."""
-    from mxnet.onnx.importer.value import importers
+    from mxnet.interop.onnx.importer.value import importers
 
     theirs = (pathlib.Path(__file__).parent / "mxnet_imports.txt").read_text().split()
     assert len(theirs) == 97

@@ -15,7 +15,7 @@ from torch import nn
 
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
-from mxnet.onnx.importer.value import UnsupportedImport
+from mxnet.interop.onnx.importer.value import UnsupportedImport
 from tests.onnx.running import relative_error, run
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

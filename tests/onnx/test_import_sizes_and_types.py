@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 import mxnet as mx
 from mxnet.error import FormatError
-from mxnet.onnx.export import build_model
+from mxnet.interop.onnx.export import build_model
 from tests.onnx.running import check_files_here, run
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL

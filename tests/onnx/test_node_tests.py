@@ -12,10 +12,10 @@ import onnx
 import pytest
 
 import mxnet as mx
-from mxnet.onnx.export import build_model
-from mxnet.onnx.importer.integers import WIDER_TYPES
-from mxnet.onnx.importer.value import NeedsConstant
-from mxnet.onnx.importer.walk import Importer
+from mxnet.interop.onnx.export import build_model
+from mxnet.interop.onnx.importer.integers import WIDER_TYPES
+from mxnet.interop.onnx.importer.value import NeedsConstant
+from mxnet.interop.onnx.importer.walk import Importer
 from tests.batches import check_each
 from tests.onnx.running import check_files_here, run
 

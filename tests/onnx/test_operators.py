@@ -14,7 +14,7 @@ import onnxruntime
 import pytest
 
 import mxnet as mx
-from mxnet.onnx.export import build_model
+from mxnet.interop.onnx.export import build_model
 from tests.onnx.running import assert_equal_outputs, run
 
 RNG = np.random.RandomState(0)

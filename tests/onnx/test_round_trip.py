@@ -7,7 +7,7 @@ import pytest
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.gluon.model_zoo import vision
-from mxnet.onnx.export import build_model
+from mxnet.interop.onnx.export import build_model
 from tests.golden.zoo_cases import SEEN
 from tests.onnx.running import check_files_here, relative_error, run
 

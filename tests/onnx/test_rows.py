@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import mxnet as mx
-from mxnet.convert.torch_rows import REFUSED
-from mxnet.onnx.builder import UnsupportedExport, rows, why_refused
-from mxnet.onnx.export import build_model
+from mxnet.interop.onnx.builder import UnsupportedExport, rows, why_refused
+from mxnet.interop.onnx.export import build_model
+from mxnet.interop.torch_rows import REFUSED
 from mxnet.ops import registry
 from tests.grammar.calling import arrays_of, call, compose
 from tests.grammar.conftest import sampled

@@ -11,7 +11,7 @@ import mxnet as mx
 from mxnet import profiler
 from mxnet.error import MXNetError
 from mxnet.ops import interpreters
-from mxnet.profiler import control
+from mxnet.runtime.profiling import control
 
 
 @pytest.fixture(autouse=True)

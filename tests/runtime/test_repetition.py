@@ -13,8 +13,8 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.graph.node import Entry, Node, variable
 from mxnet.ops.declare import Op
-from mxnet.runtime import capture
-from mxnet.runtime.capture import ATTEMPTS, Capture
+from mxnet.runtime.capture import kernels as capture
+from mxnet.runtime.capture.kernels import ATTEMPTS, Capture
 
 
 def _network() -> mx.sym.Symbol:

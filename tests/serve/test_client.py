@@ -12,10 +12,10 @@ import threading
 
 import numpy as np
 import pytest
+from mxnet.serving import RequestError
 
 import mxnet as mx
 from mxnet.formats.image_codec import encode
-from mxnet.serving import RequestError
 
 from .server import LIMIT, ROOT, npy
 from .test_protocols import IMAGE, ROWS, expected

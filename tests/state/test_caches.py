@@ -12,12 +12,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import mxnet as mx
-from mxnet import caches, nd
-from mxnet.distributed import reduction
+from mxnet import nd
+from mxnet._process import caches
 from mxnet.graph import node as graph_node
 from mxnet.graph.passes import infer
 from mxnet.kvstore.compression import TwoBit
 from mxnet.ops import declare, families, registry
+from mxnet.parallel import reduction
 from mxnet.runtime import calls as call_functions
 
 NAN = float("nan")

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet.memory import has_one_owner, untouched_zeros
+from mxnet._process.memory import has_one_owner, untouched_zeros
 from mxnet.runtime.gradients import MIN_LARGE
 
 SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of their own

@@ -14,7 +14,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.formats.recordio_file import RecordReader
-from mxnet.tools import im2rec
+from mxnet.io import im2rec
 from mxnext_cli import main
 from tests.golden import image_cases as cases
 

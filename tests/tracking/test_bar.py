@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet.tracking import bar, tracker
-from mxnet.tracking.bar import batch_count, choose_style
+from mxnet.visualization.tracking import bar, tracker
+from mxnet.visualization.tracking.bar import batch_count, choose_style
 
 
 class Terminal(io.StringIO):

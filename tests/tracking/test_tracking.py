@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from mxnet.tracking import CSVLogger, History, JSONLinesLogger, TensorBoardLogger
 
 import mxnet as mx
 from mxnet import gluon
 from mxnet.gluon.contrib.estimator import Estimator, ValidationHandler
-from mxnet.tracking import CSVLogger, History, JSONLinesLogger, TensorBoardLogger
 
 DATA, LABEL = np.eye(4, dtype="float32"), np.array([0, 1, 0, 1], "float32")
 

@@ -26,7 +26,7 @@ from ...name import NameManager
 from ...ops import registry
 from ...ops.declare import Op
 from ...ops.interpreters import Attrs, Interpreter, Proceed, Tensors
-from ...ops.tensor.passing import amp_cast, amp_multicast
+from ...ops.tensor.identity import amp_cast, amp_multicast
 
 WIDEST = "widest"
 MIXED = (torch.bfloat16, torch.float16, torch.float32)  # from narrow to wide

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...onnx.export import export_model
-from ...onnx.importer import get_model_metadata, import_model, import_to_gluon
+from ...interop.onnx.export import export_model
+from ...interop.onnx.importer import get_model_metadata, import_model, import_to_gluon
 from . import mx2onnx, onnx2mx
 
 # MXNet shows the functions under these names too.

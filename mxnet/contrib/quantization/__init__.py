@@ -1,6 +1,6 @@
 """Quantize networks to 8-bit integers: ``mx.contrib.quantization``, also ``mx.contrib.quant``."""
 
-from ...quantization.calibration import (
+from ...graph.quantization.calibration import (
     LayerHistogramCollector,
     LayerOutputCollector,
     LayerOutputMinMaxCollector,

@@ -11,8 +11,14 @@ import numpy as np
 from ... import dtypes, ndarray
 from ...context import Context, cpu
 from ...gluon import HybridBlock, SymbolBlock
+from ...graph.quantization.rewriting import (
+    QUANTIZE,
+    Quantization,
+    Storage,
+    fold_parameters,
+    set_ranges,
+)
 from ...ndarray import NDArray
-from ...quantization.rewriting import QUANTIZE, Quantization, Storage, fold_parameters, set_ranges
 from ...runtime.array import plain, wrap_plain
 from ...symbol import Symbol
 from .steps import (

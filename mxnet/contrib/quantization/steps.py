@@ -18,16 +18,16 @@ from ... import autograd, ndarray, symbol
 from ...context import Context
 from ...error import MXNetError
 from ...gluon.hybrid import leaves
-from ...ndarray import NDArray
-from ...quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector
-from ...quantization.calibration import LayerOutputCollector as Collector
-from ...quantization.rewriting import (
+from ...graph.quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector
+from ...graph.quantization.calibration import LayerOutputCollector as Collector
+from ...graph.quantization.rewriting import (
     QUANTIZE,
     Quantization,
     Storage,
     calibrated_outputs,
     set_ranges,
 )
+from ...ndarray import NDArray
 from ...runtime.array import plain, wrap_plain
 from ...runtime.cached_op import CachedOp
 from ...runtime.monitoring import hook_names

@@ -15,7 +15,7 @@ from ...initializer import Initializer, Uniform
 from ...module import Module
 from ...ndarray import NDArray
 from ...optimizer import Optimizer
-from ...tracking import History
+from ...visualization.tracking import History
 from .svrg_optimizer import _FULL, _SVRGOptimizer
 
 __all__ = ["SVRGModule"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ... import env
+from ..._process import env
 from ...error import MXNetError
 from ...formats.atomic import replacing
 from ..utils import check_sha1, download, repository_addresses

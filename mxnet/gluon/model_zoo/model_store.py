@@ -149,7 +149,7 @@ def load_pretrained(
     `pretrained` may name a file instead, see `mx.convert.load_weights`.
     """
     if isinstance(pretrained, str | os.PathLike):
-        from ...convert import load_weights
+        from ...interop import load_weights
 
         load_weights(net, pretrained, ctx)
     elif pretrained:

@@ -11,8 +11,8 @@ from typing import Any
 
 from ... import ndarray as nd
 from ... import symbol as sym
+from ...io.range_check import RangeCheck
 from ...ops.documentation import inherits_parameters
-from ...range_check import RangeCheck
 from ...util import is_np_array
 from ..block import Block, HybridBlock
 from ..utils import _indent

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from ... import autograd, dtypes, initializer, ndarray, symbol
+from ..._process.caches import ForkSafeLock
+from ..._process.memory import expose, untouched_zeros
 from ...base import mx_real_t, users_stacklevel
-from ...caches import ForkSafeLock
 from ...context import Context, cpu, current_context, listed_contexts
 from ...error import InvalidValue, MXNetError
-from ...memory import expose, untouched_zeros
 from ...ndarray import NDArray
 from ...runtime.array import exported, leave_graphs, plain, wrap_plain
 from ...runtime.gradients import attach

@@ -12,7 +12,7 @@ for each row, without the column that `pick` makes and `mean` removes.
 from __future__ import annotations
 
 from ...ops.fused.attention import fused_attention, fused_self_attention
-from ...ops.fused.likelihood import likelihood_loss
+from ...ops.fused.log_likelihood import likelihood_loss
 from ...ops.nn.activation import softmax
 from ...ops.nn.sequence import interleaved_matmul_selfatt_qk, interleaved_matmul_selfatt_valatt
 from ...ops.tensor.arithmetic import div_scalar, mul_scalar
@@ -21,7 +21,7 @@ from ...ops.tensor.products import batch_dot
 from ...ops.tensor.reduce import mean
 from ..node import Node
 from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
-from ..typed import TypedGraph
+from ..typed_graph import TypedGraph
 
 MIN_SCORES = 32 * 32  # of one head; smaller matrices stay in the cache
 DIMENSIONS = 3

@@ -24,7 +24,7 @@ from ...ops.nn.normalization import batch_norm, batch_norm_v1, sync_batch_norm
 from ...ops.tensor.arithmetic import broadcast_add, elemwise_add
 from ..node import Node
 from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
-from ..typed import TypedGraph
+from ..typed_graph import TypedGraph
 
 AFTER_ADDITION = frozenset({"relu"})  # what oneDNN applies to a sum
 

@@ -12,8 +12,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ... import dtypes
+from ..._process.caches import store
 from ...base import is_np_shape
-from ...caches import store
 from ...error import DTypeError, FormatError, MXNetError, ShapeError
 from ...ops.attributes import _Refused, parse_shape, to_string
 from ...ops.shapes import UNKNOWN, Shape, unify

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
-from ...ops.fused.holds_graphs import recompute as recompute_op
+from ...ops.fused.subgraph_operators import recompute as recompute_op
 from ..node import Node
-from ..typed import TypedGraph
+from ..typed_graph import TypedGraph
 from .segments import Segment, find_runs, wrap_segments
 
 MARK, STAGE = "__force_mirroring__", "__mirror_stage__"

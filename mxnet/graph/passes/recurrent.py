@@ -28,13 +28,13 @@ from ...ops.fused.recurrent import rnn_steps, rnn_unpacked
 from ...ops.nn.dense import fully_connected
 from ...ops.nn.recurrent import GATES, rnn
 from ...ops.tensor.arithmetic import elemwise_add, elemwise_mul, elemwise_sub, rminus_scalar
+from ...ops.tensor.identity import ones_like
 from ...ops.tensor.joining import concat, rnn_param_concat, slice_channel, stack
-from ...ops.tensor.passing import ones_like
 from ...ops.tensor.shape_changing import expand_dims, reshape, swap_axis
 from ...ops.tensor.slicing import reverse
 from ..node import Entry, Node, auxiliary_positions
 from ..rewrite import Match, Pattern, Rebuild, Rule, make_node, named_inputs, rewrite
-from ..typed import TypedGraph
+from ..typed_graph import TypedGraph
 
 # -- packed weights ---------------------------------------------------------------------------
 

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...ops.attributes import to_string
 from ...ops.declare import Op
-from ...ops.fused.holds_graphs import pointwise_blocks
+from ...ops.fused.subgraph_operators import pointwise_blocks
 from ..graph import Graph
 from ..node import Entry, Node
 from ..rewrite import Rebuild
-from ..typed import TensorType, TypedGraph
+from ..typed_graph import TensorType, TypedGraph
 
 Segment = list[Node]
 

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from ...base import is_np_shape
 from ...error import ShapeError
 from ...ops.shapes import UNKNOWN, is_known
-from ...ops.tensor.passing import amp_cast, amp_multicast, identity
+from ...ops.tensor.identity import amp_cast, amp_multicast, identity
 from ..graph import Graph, interpret
 from ..node import Entry, Node
 from ..rewrite import Match, Pattern, Rule, make_node, rewrite
-from ..typed import TypedGraph
+from ..typed_graph import TypedGraph
 
 
 def _pass_value(match: Match) -> Entry | None:

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ... import accelerator, dtypes, env
+from ... import accelerator, dtypes
+from ..._process import env
 from ...base import users_stacklevel
 from ...context import Context, context_of, torch_device
 from ...error import InvalidValue, MXNetError, OutOfRange, ShapeError

@@ -24,14 +24,14 @@ from ...ops.tensor.arithmetic import (
     scatter_subtract_number,
 )
 from ...ops.tensor.elementwise import clip, quadratic
-from ...ops.tensor.indexing import where
-from ...ops.tensor.passing import (
+from ...ops.tensor.identity import (
     block_grad,
     identity,
     identity_with_attr_like_rhs,
     make_loss,
     zeros_like,
 )
+from ...ops.tensor.indexing import where
 from ...runtime.apply import apply
 from ...runtime.array import wrap, wrap_plain
 from ..ndarray import NDArray

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as onp
 
-from ...composites.namespace import OperatorNamespace
 from ...context import current_context
 from ...error import InvalidType
 from ...ops import registry
 from ...ops.declare import Op
 from ...ops.documentation import complete
+from ...runtime.composites.namespace import OperatorNamespace
 from ...util import check_ufunc_keywords
 
 _CONTEXT = "Device of the result; by default the current one."

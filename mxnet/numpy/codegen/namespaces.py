@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from ...composites.namespace import bind
+from ..._process.on_demand import make_on_demand
 from ...name import NameManager
 from ...ndarray import numpy as eager_module
 from ...ndarray import numpy_extension as eager_extension
 from ...ndarray.codegen import make_function
-from ...on_demand import make_on_demand
 from ...ops import registry
 from ...ops.declare import Op
+from ...runtime.composites.namespace import bind
 from ...symbol import numpy as symbol_module
 from ...symbol import numpy_extension as symbol_extension
 from ...symbol.codegen import make_function as make_symbol_function

@@ -35,7 +35,7 @@ from ..nn.convolution import (
 from ..nn.normalization import WideParameters
 from ..shapes import Shape, Shapes
 from ..tensor.elementwise import clip
-from .unchanged import Unchanged, require_finite
+from .prepared_values import Unchanged, require_finite
 
 NONE = "none"
 Function = Callable[[Tensor], Tensor]

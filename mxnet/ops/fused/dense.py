@@ -19,7 +19,7 @@ from ..attributes import Positive
 from ..declare import op
 from ..nn.dense import fully_connected
 from ..shapes import UNKNOWN, KnownShapes, Shape
-from .unchanged import Unchanged
+from .prepared_values import Unchanged
 
 MIN_WEIGHT = 2_000_000  # elements
 MIN_ROWS, MAX_ROWS = 4, 32

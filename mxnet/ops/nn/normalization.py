@@ -14,7 +14,7 @@ from ..attributes import Count
 from ..declare import OneAux, Op, OpContext, ZeroAux, op
 from ..families import number
 from ..shapes import Shapes, TypePattern, same, unify
-from . import over_workers
+from . import synchronized_statistics
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
@@ -255,11 +255,11 @@ def sync_batch_norm(
            [2.5]], dtype=float32)
     """
     by_batch = run.training and not use_global_stats
-    if by_batch and ndev > 1 and over_workers.sum_in_place is not None:
+    if by_batch and ndev > 1 and synchronized_statistics.sum_in_place is not None:
         if fix_gamma and gamma.is_leaf:
             gamma.data.fill_(1)
         scale = gamma.pow(0) if fix_gamma else gamma
-        out, mean, var = over_workers.normalize(data, scale, beta, eps)
+        out, mean, var = synchronized_statistics.normalize(data, scale, beta, eps)
         moving_mean.detach().lerp_(mean, 1.0 - momentum)
         moving_var.detach().lerp_(var, 1.0 - momentum)
         return (out, mean, var) if output_mean_var else out

@@ -14,7 +14,7 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import number
 from ..shapes import UNKNOWN, Shapes, unify
-from ..tensor.passing import in_row_order
+from ..tensor.identity import in_row_order
 
 _GIVEN = {"sequence_length": lambda a: a["use_sequence_length"]}
 

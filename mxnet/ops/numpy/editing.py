@@ -13,7 +13,7 @@ from ..attributes import Pairs, Shape
 from ..declare import op
 from ..families import number
 from ..shapes import UNKNOWN
-from ..tensor.passing import may_share
+from ..tensor.identity import may_share
 from ..tensor.shape_changing import axis_within
 
 

@@ -12,7 +12,7 @@ from ..attributes import Shape
 from ..declare import op
 from ..families import unary
 from ..shapes import UNKNOWN, Shapes, is_known, unify
-from ..tensor.passing import in_row_order, may_share
+from ..tensor.identity import in_row_order, may_share
 from ..tensor.shape_changing import complete_by_size
 from ..tracing import check_values
 

@@ -20,7 +20,7 @@ from ..attributes import Shape
 from ..declare import Op, op
 from ..families import BOOL, check_same_dtype, truncate
 from ..shapes import UNKNOWN, Shapes, TypePattern, broadcast_two, given_shapes, unify
-from ..tensor.passing import in_row_order
+from ..tensor.identity import in_row_order
 from ..tensor.shape_changing import axis_within
 from ..tracing import check_values
 from .reduce import axes_over, reduced_shape

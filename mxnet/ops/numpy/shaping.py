@@ -15,6 +15,7 @@ from ..attributes import ArrayCount, Shape
 from ..declare import Op, op
 from ..families import document
 from ..shapes import UNKNOWN, Shapes, TypePattern, given_shapes, is_known, same, unify
+from ..tensor.identity import in_row_order, may_share
 from ..tensor.joining import (
     _concatenated,
     _stacked,
@@ -23,7 +24,6 @@ from ..tensor.joining import (
     split_v2_shapes,
     stack_one_dtype,
 )
-from ..tensor.passing import in_row_order, may_share
 from ..tensor.shape_changing import (
     _squeezed_axes,
     _transposed,

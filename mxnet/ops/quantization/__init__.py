@@ -3,7 +3,7 @@
 MXNet's own take and return arrays with ranges; those of `int8.py` have constant ranges.
 """
 
-from . import arrays, calibration, conversions, held_layers, int8, layers, recurrent
+from . import arrays, calibration, conversions, int8, layers, recurrent, subgraph_layers
 
 __all__ = [
     "arrays",

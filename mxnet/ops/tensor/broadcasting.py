@@ -13,7 +13,7 @@ from ...error import ShapeError
 from ..attributes import Shape
 from ..declare import op
 from ..shapes import UNKNOWN
-from .passing import may_share, own
+from .identity import may_share, own
 from .shape_changing import axis_within, product
 
 

@@ -16,7 +16,7 @@ from ..attributes import ArrayCount, Shape
 from ..declare import op
 from ..families import check_same_dtype
 from ..shapes import UNKNOWN, Shapes, given_shapes, unify
-from .passing import may_share
+from .identity import may_share
 from .shape_changing import axis_within
 
 

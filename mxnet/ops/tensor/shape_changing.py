@@ -18,7 +18,7 @@ from ...error import ShapeError
 from ..attributes import Shape
 from ..declare import op
 from ..shapes import UNKNOWN, Shapes, unify
-from .passing import may_share, own
+from .identity import may_share, own
 
 _INFER = None  # the place of a -1 code, kept apart from sizes that are not known yet
 

@@ -11,7 +11,7 @@ from ..attributes import Bounds, Shape
 from ..declare import op
 from ..families import number
 from ..shapes import UNKNOWN, Shapes, same, unify
-from .passing import may_share
+from .identity import may_share
 from .shape_changing import axis_within
 
 Ranges = tuple[slice, ...]

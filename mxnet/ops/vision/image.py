@@ -15,7 +15,7 @@ from ...error import MXNetError, ShapeError
 from ..attributes import Floats, Shape
 from ..declare import op
 from ..shapes import UNKNOWN, same
-from ..tensor.passing import may_share
+from ..tensor.identity import may_share
 from ..tracing import is_traced
 
 MAX_CHANNELS = 4  # of images that OpenCV divides

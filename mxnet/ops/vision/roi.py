@@ -16,7 +16,7 @@ from ...error import ShapeError
 from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
-from ..tensor.passing import in_row_order
+from ..tensor.identity import in_row_order
 from ..tracing import is_traced
 from .roi_dense import Bins, Samples, max_of_bins, max_samples, mean_of_bins, weigh_pixels
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mxnet as mx
-from mxnet import tracebacks
+from mxnet._process import tracebacks
 
 AREAS = ("arrays", "layers", "data", "graphs", "numpy_and_files")
 TABLE = Path(__file__).with_name("messages.md")

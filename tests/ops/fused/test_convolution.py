@@ -10,7 +10,7 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.ops.fused import convolution as prepared_convolution
 from mxnet.ops.fused.convolution import fused_convolution
-from mxnet.ops.fused.unchanged import Fallback
+from mxnet.ops.fused.prepared_values import Fallback
 
 SIZES = {"kernel": (3, 3), "num_filter": 16, "pad": (1, 1)}
 

@@ -10,10 +10,10 @@ import torch
 
 import mxnet as mx
 from mxnet import nd
+from mxnet._process.memory import expose, is_exposed
 from mxnet.gluon import nn
-from mxnet.memory import expose, is_exposed
 from mxnet.ops.fused import dense as prepared_dense
-from mxnet.ops.fused.unchanged import Unchanged
+from mxnet.ops.fused.prepared_values import Unchanged
 from mxnet.ops.quantization.int8 import int8_dense
 from mxnet.runtime import backends
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ....onnx.export import export_model, get_operator_support
+from ....interop.onnx.export import export_model, get_operator_support
 
 __all__ = ["export_model", "get_operator_support"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ....onnx.mx2onnx._export_onnx import MXNetGraph
+from ....interop.onnx.mx2onnx._export_onnx import MXNetGraph
 
 __all__ = ["MXNetGraph"]

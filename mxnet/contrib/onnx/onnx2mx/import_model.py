@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....onnx.importer import get_model_metadata, import_model
+from ....interop.onnx.importer import get_model_metadata, import_model
 from .import_onnx import GraphProto
 
 __all__ = ["GraphProto", "get_model_metadata", "import_model"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....context import Context
+from ....interop.onnx.importer import get_model_metadata, import_model, import_to_gluon
+from ....interop.onnx.importer.value import importers
+from ....interop.onnx.library import load_onnx
 from ....ndarray import NDArray
-from ....onnx.importer import get_model_metadata, import_model, import_to_gluon
-from ....onnx.importer.value import importers
-from ....onnx.library import load_onnx
 from ....symbol import Symbol
 
 __all__ = ["GraphProto", "convert_map"]

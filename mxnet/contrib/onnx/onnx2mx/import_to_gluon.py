@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....onnx.importer import import_to_gluon
+from ....interop.onnx.importer import import_to_gluon
 from .import_onnx import GraphProto
 
 __all__ = ["GraphProto", "import_to_gluon"]

@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...._process.interrupts import explain_interrupt
 from ....context import Context, cpu, gpu, num_gpus
-from ....interrupts import explain_interrupt
 from ....metric import EvalMetric
 from ....metric import Loss as metric_loss
-from ....tracking import History, Tracker
+from ....visualization.tracking import History, Tracker
 from ...block import Block
 from ...data import DataLoader
 from ...loss import Loss as gluon_loss

@@ -6,11 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .... import checkpoint
-from ....checkpoint.state import get_fields, set_fields
 from ....error import MXNetError
-from ....tracking import History
-from ....tracking.interrupts import Position, describe_interrupt
+from ....formats import checkpoints as checkpoint
+from ....formats.checkpoints.state import get_fields, set_fields
+from ....visualization.tracking import History
+from ....visualization.tracking.interrupts import Position, describe_interrupt
 from .event_handler import EventHandler, StoppingHandler
 
 __all__ = ["Resuming"]

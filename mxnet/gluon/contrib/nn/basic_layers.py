@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .... import ndarray as nd
-from ....distributed.group import current_group
 from ....ops.documentation import inherits_parameters
+from ....parallel.group import current_group
 from ...block import Block, HybridBlock
 from ...nn import BatchNorm, HybridSequential, Sequential
 

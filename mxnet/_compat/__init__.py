@@ -1,0 +1,1 @@
+"""What exists for old programs alone; see README.md."""

@@ -1,0 +1,257 @@
+"""The executors of one symbol on several devices, for training loops from before modules.
+
+`mx.mod.Module` has a richer group of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..context import Context, cpu
+from ..executor import Executor
+from ..module.batch_slices import (
+    Targets,
+    _load_data,
+    _load_label,
+    _split_input_slice,
+    copy_into,
+)
+from ..ndarray import NDArray
+from ..symbol import Symbol
+
+__all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
+
+
+def _check_arguments(symbol: Symbol) -> None:
+    """Raise if a name of an argument or of an auxiliary state occurs twice."""
+    for what, names in (
+        ("argument", symbol.list_arguments()),
+        ("auxiliary param", symbol.list_auxiliary_states()),
+    ):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(
+                f"Find duplicated {what} name, please make the weight name non-duplicated: "
+                f"{', '.join(twice)} among {', '.join(names)}"
+            )
+
+
+class DataParallelExecutorGroup:
+    """Executors of one symbol, each on its own device with its part of the batch.
+
+    Parameters
+    ----------
+    sym : Symbol
+    arg_names : list of str
+        ``sym.list_arguments()``.
+    param_names : list of str
+        The arguments that are trained: they get gradients.
+    ctx : list of Context
+    slices : list of slice
+        Each device's part of the batch.
+    train_data : DataIter or DataBatch
+        Anything with `provide_data` and `provide_label`.
+    shared_group : DataParallelExecutorGroup, optional
+        A group whose parameters this one uses too.
+    """
+
+    def __init__(
+        self,
+        sym: Symbol,
+        arg_names: Sequence[str],
+        param_names: Sequence[str],
+        ctx: Sequence[Context],
+        slices: Sequence[slice],
+        train_data: Any,
+        shared_group: DataParallelExecutorGroup | None = None,
+    ) -> None:
+        _check_arguments(sym)
+        inputs = [*train_data.provide_data, *train_data.provide_label]
+        self.data_names = [desc[0] for desc in train_data.provide_data]
+        self.label_names = [desc[0] for desc in train_data.provide_label]
+        self.aux_names = sym.list_auxiliary_states()
+        self.param_idx = [i for i, name in enumerate(arg_names) if name in set(param_names)]
+        self.param_names = [arg_names[i] for i in self.param_idx]
+        self.slices = list(slices)
+        self.shared_data_arrays: list[dict[str, NDArray]] = (
+            [{} for _ in ctx] if shared_group is None else shared_group.shared_data_arrays
+        )
+        self.train_execs: list[Executor] = [
+            sym.simple_bind(
+                device,
+                grad_req={n: "write" if n in self.param_names else "null" for n in arg_names},
+                type_dict={desc[0]: desc.dtype for desc in inputs if hasattr(desc, "dtype")},
+                shared_arg_names=self.param_names,
+                shared_exec=None if shared_group is None else shared_group.train_execs[i],
+                shared_buffer=self.shared_data_arrays[i],
+                **{d[0]: (part.stop - part.start, *d[1][1:]) for d in inputs},
+            )
+            for i, (device, part) in enumerate(zip(ctx, self.slices, strict=True))
+        ]
+        self.data_arrays = [self._slots(name) for name in self.data_names]
+        self.label_arrays = [self._slots(name) for name in self.label_names]
+        self.param_arrays = [[e.arg_arrays[i] for e in self.train_execs] for i in self.param_idx]
+        self.grad_arrays = [[e.grad_arrays[i] for e in self.train_execs] for i in self.param_idx]
+        self.aux_arrays = [
+            [e.aux_arrays[i] for e in self.train_execs] for i in range(len(self.aux_names))
+        ]
+
+    def _slots(self, name: str) -> Targets:
+        pairs = zip(self.slices, self.train_execs, strict=True)
+        return [(part, executor.arg_dict[name]) for part, executor in pairs]
+
+    def load_data_batch(self, data_batch: Any) -> None:
+        """Copy data and labels to the devices."""
+        _load_data(data_batch, self.data_arrays)
+        _load_label(data_batch, self.label_arrays)
+
+    def forward(self, is_train: bool = False) -> None:
+        """Compute the outputs of every executor."""
+        for executor in self.train_execs:
+            executor.forward(is_train=is_train)
+
+    def backward(self) -> None:
+        """Compute the gradients of every executor."""
+        for executor in self.train_execs:
+            executor.backward()
+
+    def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
+        """Show the metric each device's outputs, with its part of the labels.
+
+        With `pre_sliced`, `labels` has a list of labels for each device already.
+        """
+        for i, (executor, part) in enumerate(zip(self.train_execs, self.slices, strict=True)):
+            mine = labels[i] if pre_sliced else [label[part] for label in labels]
+            metric.update(mine, executor.outputs)
+
+
+class DataParallelExecutorManager:
+    """Executors on several devices, for training loops that users write.
+
+    `mx.mod.Module` does the same and more; this is for programs that were written before it.
+
+    Parameters
+    ----------
+    symbol : Symbol
+    ctx : list of Context
+    train_data : DataIter
+    arg_names, param_names, aux_names : list of str
+        All arguments, those that are trained, and the auxiliary states.
+    work_load_list : list of float, optional
+        How much of the batch each device gets, in proportion.
+    logger : logging.Logger, optional
+    sym_gen : callable, optional
+        Returns the symbol for a bucket key; `train_data` then has a `default_bucket_key`.
+
+    >>> net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1, name="fc")
+    >>> batches = mx.io.NDArrayIter(np.ones((4, 2)), batch_size=4)
+    >>> names = net.list_arguments()
+    >>> manager = mx.executor_manager.DataParallelExecutorManager(
+    ...     net, [mx.cpu(0), mx.cpu(1)], batches, names, names[1:], [])
+    >>> manager.slices
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        ctx: Sequence[Context],
+        train_data: Any,
+        arg_names: Sequence[str],
+        param_names: Sequence[str],
+        aux_names: Sequence[str],
+        work_load_list: Sequence[float] | None = None,
+        logger: Any = None,
+        sym_gen: Callable[[Any], Symbol] | None = None,
+    ) -> None:
+        (logger or logging).info("Start training with %s", ctx)
+        loads = [1] * len(ctx) if work_load_list is None else work_load_list
+        if not isinstance(loads, list) or len(loads) != len(ctx):
+            raise AssertionError(
+                f"Invalid settings for work load: work_load_list is {loads!r}, but needs to be a "
+                f"list of {len(ctx)} numbers, one for each device."
+            )
+        self.slices = _split_input_slice(train_data.batch_size, loads)
+        self.arg_names, self.param_names, self.aux_names = arg_names, param_names, aux_names
+        self.ctx, self.symbol, self.sym_gen = ctx, symbol, sym_gen
+        self.execgrp = DataParallelExecutorGroup(
+            symbol, arg_names, param_names, ctx, self.slices, train_data
+        )
+        self.curr_execgrp: Any = None  # the group of the batch that was loaded
+        if sym_gen is not None:
+            self.execgrp_bucket = {train_data.default_bucket_key: self.execgrp}
+
+    @property
+    def param_arrays(self) -> list[list[NDArray]]:
+        """The parameters, each as a list of its copies on the devices."""
+        return self.execgrp.param_arrays
+
+    @property
+    def grad_arrays(self) -> list[list[NDArray | None]]:
+        """The gradients, each as a list with one array of each device."""
+        return self.execgrp.grad_arrays
+
+    @property
+    def aux_arrays(self) -> list[list[NDArray]]:
+        """The auxiliary states, each as a list of its copies on the devices."""
+        return self.execgrp.aux_arrays
+
+    def install_monitor(self, monitor: Any) -> None:
+        """Install a monitor on all executors."""
+        if self.sym_gen is not None:
+            raise NotImplementedError("Monitoring is not implemented for bucketing")
+        for executor in self.execgrp.train_execs:
+            monitor.install(executor)
+
+    def set_params(
+        self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]
+    ) -> None:
+        """Copy parameters and auxiliary states to the devices."""
+        for executor in self.execgrp.train_execs:
+            executor.copy_params_from(arg_params, aux_params)
+
+    def copy_to(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> None:
+        """Write the means over the devices into the arrays given, by name."""
+        for names, arrays, targets in (
+            (self.param_names, self.param_arrays, arg_params),
+            (self.aux_names, self.aux_arrays, aux_params),
+        ):
+            for name, copies in zip(names, arrays, strict=True):
+                mean = sum(copy.copyto(cpu()) for copy in copies) / len(copies)
+                copy_into(targets[name], mean, name)
+
+    def load_data_batch(self, data_batch: Any) -> None:
+        """Copy a batch to the devices, to the executors of its bucket if there are several."""
+        if self.sym_gen is None:
+            self.curr_execgrp = self.execgrp
+        else:
+            key = data_batch.bucket_key
+            if key not in self.execgrp_bucket:
+                self.execgrp_bucket[key] = self._bucket(self.sym_gen(key), data_batch)
+            self.curr_execgrp = self.execgrp_bucket[key]
+        self.curr_execgrp.load_data_batch(data_batch)
+
+    def _bucket(self, symbol: Symbol, data_batch: Any) -> DataParallelExecutorGroup:
+        return DataParallelExecutorGroup(
+            symbol,
+            symbol.list_arguments(),
+            self.param_names,
+            self.ctx,
+            self.slices,
+            data_batch,
+            shared_group=self.execgrp,
+        )
+
+    def forward(self, is_train: bool = False) -> None:
+        """Compute the outputs for the batch that was loaded."""
+        self.curr_execgrp.forward(is_train=is_train)
+
+    def backward(self) -> None:
+        """Compute the gradients for the batch that was loaded."""
+        self.curr_execgrp.backward()
+
+    def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
+        """Show the metric the outputs for the batch that was loaded."""
+        self.curr_execgrp.update_metric(metric, labels, pre_sliced)

@@ -1,0 +1,81 @@
+"""How large a model becomes when its functions are replaced by their nodes, without doing it.
+
+A function may call others twice, which call others twice: a file of a kilobyte then stands for
+millions of nodes. Sizes are added up function by function, and a model that outgrows its file is
+refused before anything is expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ....error import FormatError
+
+__all__ = ["MAX_FUNCTION_DEPTH", "check_size", "max_nodes"]
+
+MAX_FUNCTION_DEPTH = 32
+# Nodes and bytes of any model, and of each byte of its file.
+MIN_NODES, NODES_PER_BYTE = 5_000, 0.05
+MIN_BYTES, BYTES_PER_BYTE = 16 << 20, 16
+
+Key = tuple[str, str]
+
+
+class Size(NamedTuple):
+    """Nodes and bytes of something after its functions are expanded."""
+
+    nodes: int
+    bytes: int
+
+
+def max_nodes(file_bytes: int) -> int:
+    """Return how many nodes a model may have once its functions are expanded."""
+    return MIN_NODES + int(NODES_PER_BYTE * file_bytes)
+
+
+def check_size(model: Any, name: str, file_bytes: int) -> None:
+    """Raise an error if functions make a model much larger than its file."""
+    if not model.functions:
+        return
+    sizes = _Sizes({(f.domain, f.name): f for f in model.functions}, name)
+    nodes, size = sizes.add_up(model.graph.node, 0)
+    if nodes > max_nodes(file_bytes) or size > MIN_BYTES + BYTES_PER_BYTE * file_bytes:
+        raise FormatError(
+            f"{name}: its functions stand for {nodes} nodes of {size} bytes, too many for a file "
+            f"of {file_bytes} bytes."
+        )
+
+
+class _Sizes:
+    """The sizes of functions, each computed once."""
+
+    def __init__(self, functions: dict[Key, Any], name: str) -> None:
+        self.functions = functions
+        self.name = name
+        self.sizes: dict[Key, Size] = {}
+
+    def add_up(self, nodes: Iterable[Any], depth: int) -> Size:
+        """Return the size of nodes, with those inside graphs and functions."""
+        if depth > MAX_FUNCTION_DEPTH:
+            raise FormatError(
+                f"{self.name}: functions are nested deeper than {MAX_FUNCTION_DEPTH}, or call "
+                "themselves."
+            )
+        count = total = 0
+        for node in nodes:
+            key = (node.domain, node.op_type)
+            parts = [Size(1, node.ByteSize())]
+            if key in self.functions:
+                parts.append(self._function(key, depth + 1))
+            for attribute in node.attribute:
+                graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
+                parts += [self.add_up(graph.node, depth) for graph in graphs]
+            count += sum(p.nodes for p in parts)
+            total += sum(p.bytes for p in parts)
+        return Size(count, total)
+
+    def _function(self, key: Key, depth: int) -> Size:
+        if key not in self.sizes:
+            self.sizes[key] = self.add_up(self.functions[key].node, depth)
+        return self.sizes[key]

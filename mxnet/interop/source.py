@@ -1,0 +1,390 @@
+"""A model to convert (its graph, parameters and inputs), and the comparison of two sides."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import ndarray
+from .. import symbol as sym
+from ..context import cpu
+from ..dtypes import to_numpy
+from ..error import InvalidType, InvalidValue, MXNetError
+from ..gluon import HybridBlock
+from ..graph import Entry, Graph, Node
+from ..ndarray import NDArray
+from ..runtime.array import plain
+from ..symbol import Symbol
+from .onnx.export import load_parameters, load_symbol
+from .onnx.translate import Translator, ignored_variables
+
+Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
+
+
+@dataclass
+class Model:
+    """A symbol with its parameters as tensors.
+
+    `names` are the parameters' places in the tree of blocks, where the model is a block.
+    """
+
+    symbol: Symbol
+    arrays: dict[str, NDArray]
+    inputs: list[Node]
+    shapes: dict[str, tuple]
+    dtypes: dict[str, torch.dtype]
+    names: dict[str, str] = field(default_factory=dict)
+    name: str = "Model"
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the symbol."""
+        return self.symbol._graph
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All arrays as tensors."""
+        return {n: plain(a) for n, a in self.arrays.items()}
+
+    @property
+    def params(self) -> dict[str, Tensor]:
+        """The parameters that the graph has, as tensors."""
+        names = {n.name for n in self.graph.variables}
+        return {n: t for n, t in self.tensors.items() if n in names}
+
+    @property
+    def input_shapes(self) -> dict[str, tuple]:
+        """The shapes of the inputs, in their order."""
+        return {n.name: self.shapes[n.name] for n in self.inputs}
+
+    @property
+    def numpy_dtypes(self) -> dict[str, np.dtype]:
+        """The types of the inputs."""
+        return {n.name: np.dtype(to_numpy(self.dtypes[n.name])) for n in self.inputs}
+
+    def as_feed(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Return inputs as NumPy arrays of the model's types."""
+        feed = {}
+        for name, value in arrays.items():
+            if name not in self.numpy_dtypes:
+                names = ", ".join(self.numpy_dtypes)
+                raise InvalidValue(f"the model has no input {name!r}; its inputs: {names}.")
+            array = value.asnumpy() if isinstance(value, NDArray) else np.asarray(value)
+            feed[name] = np.ascontiguousarray(array.astype(self.numpy_dtypes[name]))
+        return feed
+
+    def run(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Run the symbol and return its outputs."""
+        return [o.asnumpy() for o in self.bind(feed).forward(is_train=False)]
+
+    def run_as_written(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Run what a converted file computes.
+
+        Compiled 8-bit layers round less often than their graph says, so that a graph with such
+        layers is run node by node.
+        """
+        executor = self.bind(feed)
+        if any(n.op is not None and n.op.facts.quantizes for n in self.graph.nodes):
+            executor.set_monitor_callback(lambda name, array: None)  # every node is run to be shown
+        return [o.asnumpy() for o in executor.forward(is_train=False)]
+
+    def bind(self, feed: Mapping[str, np.ndarray]) -> Any:
+        """Return an executor with inputs; what is neither given nor a parameter is zeros."""
+        fed = {n.name for n in self.inputs}
+        arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
+        result, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        args = {}
+        for name, shape in zip(self.symbol.list_arguments(), result, strict=True):
+            if name in self.arrays:
+                args[name] = self.arrays[name]
+            else:
+                args[name] = arrays[name] if name in arrays else ndarray.zeros(shape)
+        aux = {n.name: self.arrays[n.name] for n in self.graph.auxiliary}
+        return self.symbol.bind(cpu(), args, aux_states=aux, grad_req="null")
+
+    def measure(self, feed: Mapping[str, np.ndarray], runs: int = 5) -> float:
+        """Return the median of the seconds that a prediction takes, after two others."""
+        executor, seconds = self.bind(feed), []
+        for _ in range(2 + runs):
+            start = time.perf_counter()
+            for output in executor.forward(is_train=False):
+                output.wait_to_read()
+            seconds.append(time.perf_counter() - start)
+        return float(np.median(seconds[2:]))
+
+    @property
+    def parameter_bytes(self) -> int:
+        """The bytes of all arrays."""
+        return sum(t.numel() * t.element_size() for t in self.tensors.values())
+
+    def constant(self, entry: Entry) -> Tensor | None:
+        """Return the value of an entry that follows from parameters alone."""
+        result = Translator(self.params, torch.float32).constant(entry)
+        return None if result is None else torch.from_numpy(result)
+
+
+def as_model(
+    model: Any, params: Any = None, shapes: Shapes | None = None, dtypes: Any = None
+) -> Model:
+    """Return a block, a symbol or files as a `Model`."""
+    if isinstance(model, Model):
+        return model
+    names: dict[str, str] = {}
+    if isinstance(model, HybridBlock):
+        symbol, arrays, names, order = _trace(model, shapes)
+        title = type(model).__name__
+    else:
+        if not isinstance(model, Symbol | str | os.PathLike):
+            raise InvalidType(
+                "a model is a HybridBlock, a Symbol or the path of a symbol's JSON file, not a "
+                f"{type(model).__name__}."
+            )
+        if params is None:
+            raise InvalidValue("the parameters of a symbol are needed: give params=...")
+        symbol, arrays, title, order = load_symbol(model), load_parameters(params), "Model", None
+    graph = symbol._graph
+    ignored = ignored_variables(graph)
+    free = [n for n in graph.variables if n.name not in arrays and n not in ignored]
+    if order is not None:
+        free.sort(key=lambda n: order.index(n.name) if n.name in order else len(order))
+    by_name = _by_name(free, shapes)
+    kinds = {n.name: torch.float32 for n in free}
+    kinds.update({k: v for k, v in (dtypes or {}).items() if k in kinds})
+    return Model(symbol, arrays, free, by_name, kinds, names, title)
+
+
+def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
+    if shapes is None:
+        return {}
+    if isinstance(shapes, Mapping):
+        return {n: tuple(s) for n, s in shapes.items()}
+    if len(shapes) != len(inputs):
+        expected = ", ".join(n.name for n in inputs)
+        raise InvalidValue(f"{len(shapes)} shapes are given, but the inputs are: {expected}.")
+    return {n.name: tuple(s) for n, s in zip(inputs, shapes, strict=True)}
+
+
+def _finish_initialization(
+    symbol: Symbol, block: HybridBlock, order: list[str], shapes: Shapes | None
+) -> None:
+    """Give parameters that wait for the first batch the shapes that follow from the inputs'."""
+    waiting = {n: p for n, p in block.collect_params().items() if p._deferred_init}
+    if not waiting or shapes is None:
+        return
+    by_name = shapes if isinstance(shapes, Mapping) else dict(zip(order, shapes, strict=False))
+    sizes = {n: tuple(d if isinstance(d, int) else 1 for d in s) for n, s in by_name.items()}
+    result, _, states = symbol.infer_shape_partial(**sizes)
+    names = symbol.list_arguments() + symbol.list_auxiliary_states()
+    for name, shape in zip(names, [*result, *states], strict=True):
+        if name in waiting and shape and all(shape):
+            waiting[name].shape = shape
+            waiting[name]._finish_deferred_init()
+
+
+def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
+    """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
+    cached = getattr(block, "_cached_graph", None)
+    # A recurrent layer called with data alone has recorded its first states as inputs, too.
+    if cached and (shapes is None or len(shapes) == len(cached[0])):
+        inputs, symbol = cached
+        order = [i.name for i in inputs]
+    else:
+        count = len(shapes) if shapes is not None else 1
+        order = ["data"] if count == 1 else [f"data{i}" for i in range(count)]
+        if isinstance(shapes, Mapping):
+            order = list(shapes)
+        output = block(*(sym.var(n) for n in order))
+        symbol = sym.Group(list(output)) if isinstance(output, list | tuple) else output
+    _finish_initialization(symbol, block, order, shapes)
+    positions = block._collect_params_with_prefix()
+    arrays, names = {}, {}
+    for position, parameter in positions.items():
+        arrays[parameter.name] = parameter._reduce()
+        names.setdefault(parameter.name, position)
+    for name, parameter in block.collect_params().items():
+        arrays.setdefault(name, parameter._reduce())
+    if not isinstance(symbol, Symbol):
+        raise InvalidType(f"{type(block).__name__} gives {type(symbol)}, not symbols.")
+    return symbol, arrays, names, order
+
+
+class ConversionError(MXNetError, ArithmeticError):
+    """Both sides of a conversion disagree by more than the tolerance.
+
+    >>> issubclass(mx.convert.ConversionError, mx.base.MXNetError)
+    True
+    """
+
+
+class Difference(NamedTuple):
+    """The largest difference of one output: absolute, and in units of its largest number.
+
+    Parameters
+    ----------
+    absolute
+        The absolute difference.
+    relative
+        The same in units of the largest number.
+
+    >>> Difference(absolute=0.5, relative=0.1).relative
+    0.1
+    """
+
+    absolute: float
+    relative: float
+
+
+def compare(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> list[Difference]:
+    """Return the differences of all outputs; other shapes, NaN on one side are infinite."""
+    if len(found) != len(wanted):
+        raise ConversionError(f"one side has {len(found)} outputs, the other {len(wanted)}.")
+    return [_difference(a, b) for a, b in zip(found, wanted, strict=True)]
+
+
+def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference:
+    if found.shape != wanted.shape:
+        raise ConversionError(f"an output has the shape {found.shape}, not {wanted.shape}.")
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if same.all():
+        return Difference(0.0, 0.0)
+    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
+        return Difference(np.inf, np.inf)
+    absolute = float(np.abs(a - b)[~same].max())
+    largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    return Difference(absolute, absolute / max(float(largest), 1e-30))
+
+
+class Change(NamedTuple):
+    """What a smaller model gains and loses.
+
+    Parameters
+    ----------
+    bytes
+        Bytes of the parameters, before and after.
+    seconds
+        Seconds of a prediction, before and after, on this machine.
+    same_top1
+        Share of rows in which both have the same largest number, where outputs are scores.
+
+    >>> print(Change(bytes=(4000, 1000), seconds=(0.002, 0.001), same_top1=0.99))
+    size 4000 -> 1000 bytes (25 %), time 2.00 -> 1.00 ms, same top class in 99.0 % of rows
+    """
+
+    bytes: tuple[int, int]
+    seconds: tuple[float, float]
+    same_top1: float | None
+
+    def __str__(self) -> str:
+        """Return the change in words."""
+        before, after = (1e3 * s for s in self.seconds)
+        share = 100 * self.bytes[1] / max(self.bytes[0], 1)
+        text = (
+            f"size {self.bytes[0]} -> {self.bytes[1]} bytes ({share:.0f} %), "
+            f"time {before:.2f} -> {after:.2f} ms"
+        )
+        if self.same_top1 is None:
+            return text
+        return f"{text}, same top class in {100 * self.same_top1:.1f} % of rows"
+
+
+def share_of_same_top(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float | None:
+    """Return the share of rows of scores whose largest is at the same place in both arrays."""
+    scores = [(a, b) for a, b in pairs if a.ndim == 2 and a.shape[1] > 1]
+    if not scores:
+        return None
+    same = [a.argmax(1) == b.argmax(1) for a, b in scores]
+    return float(np.concatenate(same).mean())
+
+
+@dataclass
+class Report:
+    """What was compared, and by how much both sides differ.
+
+    Parameters
+    ----------
+    target
+        What was converted to.
+    tolerance
+        Largest difference that passes.
+    path
+        The file that was written.
+    rows
+        What was compared, with the differences.
+    change
+        What an 8-bit model gains in size and time, and how often it decides otherwise.
+
+    >>> report = Report("onnx", 1e-5)
+    >>> report.add("zeros", [Difference(0.0, 0.0)])
+    >>> report.passed
+    True
+    """
+
+    target: str
+    tolerance: float
+    path: str | None = None
+    rows: dict[str, list[Difference]] = field(default_factory=dict)
+    change: Change | None = None
+
+    def add(self, name: str, differences: list[Difference]) -> None:
+        """Add the differences of one set of inputs."""
+        self.rows[name] = differences
+
+    @property
+    def largest(self) -> Difference:
+        """The largest differences of all."""
+        results = [d for row in self.rows.values() for d in row] or [Difference(0.0, 0.0)]
+        return Difference(max(d.absolute for d in results), max(d.relative for d in results))
+
+    @property
+    def passed(self) -> bool:
+        """Whether all relative errors are within the tolerance."""
+        return self.largest.relative <= self.tolerance
+
+    def check(self) -> None:
+        """Raise an error unless both sides agree."""
+        if not self.passed:
+            raise ConversionError(
+                f"conversion to {self.target}: the relative error {self.largest.relative:.2e} is "
+                f"above the tolerance {self.tolerance:.0e}; nothing was written.\n{self}"
+            )
+
+    def __str__(self) -> str:
+        """Return the report as a table."""
+        lines = [f"{'inputs':12} output  absolute   relative"]
+        for name, row in self.rows.items():
+            for i, d in enumerate(row):
+                lines.append(f"{name:12} {i:6}  {d.absolute:.2e}   {d.relative:.2e}")
+        if self.change is not None:
+            lines.append(str(self.change))
+        verdict = "agree" if self.passed else "DISAGREE"
+        return "\n".join([*lines, f"both sides {verdict} within {self.tolerance:.0e}"])
+
+
+def test_inputs(
+    shapes: Mapping[str, Sequence[int]], dtypes: Mapping[str, np.dtype], seed: int = 0
+) -> dict[str, dict[str, np.ndarray]]:
+    """Return sets of inputs: random ones of three sizes, zeros, ones and an uneven edge."""
+    rng = np.random.RandomState(seed)
+
+    def each(make: Callable[[tuple[int, ...]], Any]) -> dict[str, np.ndarray]:
+        return {n: np.asarray(make(tuple(s))).astype(dtypes[n]) for n, s in shapes.items()}
+
+    return {
+        "normal": each(lambda s: rng.standard_normal(s)),
+        "small": each(lambda s: rng.standard_normal(s) * 1e-3),
+        "positive": each(lambda s: rng.uniform(0, 2, s)),
+        "zeros": each(np.zeros),
+        "ones": each(np.ones),
+        "alternating": each(lambda s: np.where(np.arange(np.prod(s)) % 2, -1, 1).reshape(s)),
+    }
+
+
+vars(test_inputs)["__test__"] = False  # pytest would take it for a test

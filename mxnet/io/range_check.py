@@ -1,0 +1,69 @@
+"""A look at the labels and indices of the first batches, which MXNet clips without a word."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .._process import env
+from ..ndarray import NDArray
+
+__all__ = ["RangeCheck"]
+
+MAX_CHECKS = 2  # batches; later ones cost nothing
+
+
+class RangeCheck:
+    """Warns once if integers of the first batches do not fit; ``MXNET_CHECK_LABELS=0`` omits it.
+
+    Parameters
+    ----------
+    layer
+        Who uses the integers.
+    what
+        What the integers are, in the plural.
+    of
+        What they count, in the plural.
+    allow_negative
+        Whether integers below 0 are left alone: many programs mark padding with -1.
+    effect
+        What becomes of the others.
+    """
+
+    def __init__(
+        self,
+        layer: str,
+        what: str,
+        of: str,
+        *,
+        allow_negative: bool = False,
+        effect: str = "is clipped",
+    ) -> None:
+        self._text = f"{layer}: the {what} go from {{low:g}} to {{high:g}}, but there are {{size}} "
+        self._text += f"{of} (0 to {{last}}); what is outside {effect}, as in MXNet."
+        self._allow_negative = allow_negative
+        self._left = MAX_CHECKS if env.get("MXNET_CHECK_LABELS") else 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the next batch is checked."""
+        return self._left > 0
+
+    def __call__(self, integers: Any, size: int, ignore: float | None = None) -> None:
+        """Check a batch; integers that equal `ignore` are left alone."""
+        if not isinstance(integers, NDArray) or integers.stype != "default" or not integers.size:
+            return
+        if integers.context.device_type == "gpu":  # it would have to be waited for
+            self._left = 0
+            return
+        self._left -= 1
+        values = integers.asnumpy()
+        if ignore is not None:
+            values = values[values != ignore]
+        if not values.size:
+            return
+        low, high = float(values.min()), float(values.max())
+        if high >= size or (low < 0 and not self._allow_negative):
+            self._left = 0
+            text = self._text.format(low=low, high=high, size=size, last=size - 1)
+            warnings.warn(text, stacklevel=3)

@@ -1,0 +1,183 @@
+"""What a server of `dist_async` holds, and the calls that workers make on it.
+
+`AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker
+has a connection of its own, on which calls are answered in order; one lock puts the calls of all
+workers in order. Arrays travel as records of ``.params`` files, optimizers and their states as
+``.states`` files, the rest as JSON.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from .. import optimizer as opt
+from .._process import env
+from ..context import cpu
+from ..error import MXNetError
+from ..formats import params_file
+from ..kvstore.base import Key
+from ..kvstore.kvstore import KVStore
+from ..ndarray import NDArray
+from ..ndarray.sparse import from_stored
+from ..optimizer.states_file import dump_states, read_states
+from ..runtime.array import plain, wrap_plain
+from .channel import Channel, ChannelError, Listener
+
+Data = Sequence[bytes | memoryview]
+
+
+def pack_array(array: NDArray) -> bytes:
+    """Return a dense or row_sparse array as bytes."""
+    if array.stype == "default":
+        return params_file.dump_record(plain(array).detach().cpu())
+    return array.as_in_context(cpu()).__getstate__()["handle"]
+
+
+def unpack_array(record: bytes | memoryview) -> NDArray:
+    """Return the array that `pack_array` packed."""
+    stored, _ = params_file.load_record(record, "a message of the job")
+    return wrap_plain(NDArray, stored) if isinstance(stored, Tensor) else from_stored(stored)
+
+
+def pack_optimizer(optimizer: opt.Optimizer) -> bytes:
+    """Return an optimizer as bytes: the name of its class, and its settings."""
+    if not _is_ours(optimizer) or not _is_ours(optimizer.lr_scheduler):
+        kind = type(optimizer if not _is_ours(optimizer) else optimizer.lr_scheduler)
+        raise MXNetError(
+            f"{kind.__module__}.{kind.__qualname__} is a class of your own. Servers of an "
+            "asynchronous store run no code that comes over the network, so they know only "
+            "MXNet's optimizers and schedulers: use one of these, or 'dist_sync', where every "
+            "worker updates by its own optimizer."
+        )
+    copied = copy.copy(optimizer)
+    for which in ("lr_mult", "wd_mult"):  # those of Gluon's parameters, which stay here
+        own = {key: getattr(param, which) for key, param in optimizer.param_dict.items()}
+        setattr(copied, which, {**getattr(optimizer, which), **own})
+    return dump_states(({}, copied))
+
+
+def _is_ours(value: Any) -> bool:
+    return value is None or type(value).__module__.startswith("mxnet.")
+
+
+class AsyncServer(Listener):
+    """Holds arrays, and applies what workers push.
+
+    Parameters
+    ----------
+    host : str
+        The address to listen at.
+    workers : int
+        Number of workers of the job.
+    """
+
+    def __init__(self, host: str, workers: int) -> None:
+        self._store = KVStore("local")
+        self._changed = threading.Condition()  # its lock puts all calls in order
+        self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
+        self._pushes: dict[Key, dict[int, int]] = {}  # of each key, by worker
+        self._present = set(range(workers))
+        super().__init__(host, 0, self._answer)
+        self.address = (host, self.port)
+
+    def _answer(self, channel: Channel) -> None:
+        worker = int(channel.receive()[0]["worker"])
+        try:
+            while True:
+                request, data = channel.receive()
+                call = CALLS[request.pop("call")]
+                try:
+                    with self._changed:
+                        answer = call(self, data, worker=worker, **request)
+                except Exception as error:  # of the call: the worker raises it
+                    channel.send({"error": str(error)})
+                else:
+                    channel.send({}, answer)
+        except ChannelError:  # the worker has ended
+            pass
+        finally:
+            with self._changed:
+                self._present.discard(worker)
+                self._changed.notify_all()
+
+    # -- calls: they take byte strings and return some ---------------------------------------
+
+    def _init(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        for key, record in zip(keys, data, strict=True):
+            self._store._stored[key] = unpack_array(record)
+        return []
+
+    def _push(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        for key, record in zip(keys, data, strict=True):
+            self._store._apply({key: unpack_array(record)})
+            counts = self._pushes.setdefault(key, {})
+            counts[worker] = counts.get(worker, 0) + 1
+        self._changed.notify_all()
+        if self._max_ahead >= 0:
+            self._await_slowest(keys, worker)
+        return []
+
+    def _await_slowest(self, keys: Sequence[Key], worker: int) -> None:
+        """Hold the answer back while this worker is too far ahead of another that still runs."""
+
+        def is_close() -> bool:
+            others = self._present - {worker}
+            return all(
+                self._pushes[key][worker] - self._pushes[key].get(other, 0) <= self._max_ahead
+                for key in keys
+                for other in others
+            )
+
+        limit = env.get("MXNET_KVSTORE_TIMEOUT")
+        if not self._changed.wait_for(is_close, limit):
+            raise MXNetError(
+                f"worker {worker} has been more than {self._max_ahead} pushes ahead of another "
+                f"for {limit:g} s (MXNET_KVSTORE_MAX_STALENESS, MXNET_KVSTORE_TIMEOUT)"
+            )
+
+    def _pull(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        return [pack_array(self._store._stored[key]) for key in keys]
+
+    def _pull_rows(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
+        """Return the rows of one row_sparse array that are asked for."""
+        stored: Any = self._store._stored[keys[0]]
+        return [pack_array(stored.retain(unpack_array(data[0])))]
+
+    def _set_optimizer(self, data: Data, worker: int) -> Data:
+        read: Any = read_states(bytes(data[0]))
+        self._store.set_optimizer(read[1])
+        return []
+
+    def _change_settings(self, data: Data, settings: Sequence[Any], worker: int) -> Data:
+        """Follow rank 0's learning rate, weight decay and gradient scale."""
+        rate, decay, scale = settings
+        optimizer = self._store._states_of("change").optimizer
+        optimizer.wd, optimizer.rescale_grad = decay, scale
+        if rate is not None:
+            optimizer.lr = rate
+        return []
+
+    def _states(self, data: Data, worker: int) -> Data:
+        return [self._store._states_of("save").get_states()]
+
+    def _load_states(self, data: Data, worker: int) -> Data:
+        """Set the states of all keys; those of other servers' keys do no harm."""
+        self._store._states_of("load").set_states(bytes(data[0]))
+        return []
+
+
+CALLS: dict[str, Callable[..., Data]] = {
+    "init": AsyncServer._init,
+    "push": AsyncServer._push,
+    "pull": AsyncServer._pull,
+    "pull_rows": AsyncServer._pull_rows,
+    "set_optimizer": AsyncServer._set_optimizer,
+    "change_settings": AsyncServer._change_settings,
+    "states": AsyncServer._states,
+    "load_states": AsyncServer._load_states,
+}

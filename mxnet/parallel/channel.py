@@ -1,0 +1,381 @@
+"""Connections between the processes of a job, which prove to each other that they belong to it.
+
+Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
+it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
+none can be forged, changed, repeated or left out; on loopback, where nobody is in between, arrays
+are left out of it. A message is JSON and some byte strings; nothing is unpickled. Before the proof
+a peer can send a few bytes of a fixed size, for a few seconds.
+
+Messages are not encrypted: whoever can read the network can read them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import hmac
+import ipaddress
+import json
+import os
+import select
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from .._process import env
+from ..error import MXNetError
+
+SECRET = "MXNET_JOB_SECRET"
+GREETING = b"MXNext1\n"
+PREFIX = struct.Struct("<IQ")  # bytes of the JSON text, and of all byte strings together
+TAG_BYTES = 32
+NONCE_BYTES = 32
+MAX_TEXT_BYTES = 64 << 20
+MAX_DATA_BYTES = 64 << 30
+CHUNK_BYTES = 64 << 20  # memory grows with what arrives, not with what a length claims
+PROOF_SECONDS = 5.0
+SO_ATTACH_FILTER = 26  # of Linux
+MAX_UNPROVEN = 256  # connections at a time that have not shown the secret
+
+
+class ChannelError(MXNetError, ConnectionError):
+    """A connection between processes of a job broke, or its other end is not part of the job."""
+
+    __str__ = MXNetError.__str__
+
+
+def read_secret() -> bytes:
+    """Return the secret of this process's job; empty if the job has none."""
+    return env.get(SECRET).encode()
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine's own loopback address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("10.0.0.1")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def escape(text: object, limit: int = 1000) -> str:
+    r"""Return text of another process for messages: one line, without control codes, and cut.
+
+    >>> escape("no\x1b[2J file")
+    'no\\x1b[2J file'
+    """
+    whole = str(text)
+    cut = whole if len(whole) <= limit else f"{whole[:limit]}..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+class Channel:
+    """One proven connection; `connect` and `Listener` make them.
+
+    Parameters
+    ----------
+    sock : socket
+    send_key, receive_key : bytes
+        Keys of the checksums of either direction.
+    """
+
+    def __init__(self, sock: socket.socket, send_key: bytes, receive_key: bytes) -> None:
+        self._socket = sock
+        self._keys = [send_key, receive_key]
+        self._counts = [0, 0]  # messages sent and received
+        # On loopback only the system itself could change arrays on their way.
+        self._is_local = is_loopback(str(sock.getpeername()[0]))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    @property
+    def own_host(self) -> str:
+        """The address of this end."""
+        return self._socket.getsockname()[0]
+
+    def _tag(self, direction: int, parts: Sequence[Any]) -> bytes:
+        number = self._counts[direction].to_bytes(8, "little")
+        digest = hashlib.blake2b(number, digest_size=TAG_BYTES, key=self._keys[direction])
+        for part in parts:
+            digest.update(part)
+        self._counts[direction] += 1
+        return digest.digest()
+
+    def send(self, content: Mapping[str, Any], data: Sequence[bytes | memoryview] = ()) -> None:
+        """Send a message."""
+        text = json.dumps({**content, "sizes": [len(part) for part in data]}).encode()
+        size = sum(len(part) for part in data)
+        if len(text) > MAX_TEXT_BYTES or size > MAX_DATA_BYTES:
+            raise MXNetError(f"A message of {len(text) + size} bytes is too large to be sent.")
+        prefix = PREFIX.pack(len(text), size)
+        tag = self._tag(0, [prefix, text, *(() if self._is_local else data)])
+        try:
+            self._socket.sendall(prefix + tag + text)
+            for part in data:
+                self._socket.sendall(part)
+        except OSError as error:
+            raise _lost(error) from None
+
+    def receive(self) -> tuple[dict[str, Any], list[memoryview]]:
+        """Return the next message: its content, and its byte strings."""
+        try:
+            head = _read(self._socket, PREFIX.size + TAG_BYTES)
+            prefix, tag = head[: PREFIX.size], head[PREFIX.size :]
+            length, size = PREFIX.unpack(prefix)
+            if length > MAX_TEXT_BYTES or size > MAX_DATA_BYTES:
+                raise ChannelError(f"A message claims {length + size} bytes, which is too many.")
+            text, data = _read(self._socket, length), _read(self._socket, size)
+        except OSError as error:
+            raise _lost(error) from None
+        if not hmac.compare_digest(
+            tag, self._tag(1, [prefix, text, *(() if self._is_local else [data])])
+        ):
+            raise ChannelError("A message has a wrong checksum: it was forged or damaged.")
+        content = json.loads(bytes(text))
+        parts, start, view = [], 0, memoryview(data)
+        for part in content.pop("sizes"):
+            parts.append(view[start : start + part])
+            start += part
+        return content, parts
+
+    def has_input(self, seconds: float) -> bool:
+        """Wait for the beginning of a message or the end of the connection."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def set_timeout(self, seconds: float | None) -> None:
+        """Limit how long each part of a message is waited for."""
+        try:
+            self._socket.settimeout(seconds)
+        except OSError as error:  # it is closed
+            raise _lost(error) from None
+
+    def close(self) -> None:
+        """End the connection; whoever waits at either end gets an error."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def _lost(error: OSError) -> ChannelError:
+    if isinstance(error, ChannelError):
+        return error
+    return ChannelError(f"the connection broke ({error or type(error).__name__})")
+
+
+def _read(sock: socket.socket, size: int) -> bytearray:
+    buffer, filled = bytearray(min(size, CHUNK_BYTES)), 0
+    while filled < size:
+        if filled == len(buffer):
+            buffer += bytes(min(size - filled, CHUNK_BYTES))
+        with memoryview(buffer) as view:
+            count = sock.recv_into(view[filled:])
+        if not count:
+            raise ChannelError("the other end closed the connection")
+        filled += count
+    return buffer
+
+
+def _prove(secret: bytes, role: str, nonces: bytes) -> bytes:
+    return hmac.digest(secret, f"MXNext {role} ".encode() + nonces, "sha256")
+
+
+def connect(host: str, port: int, seconds: float, secret: bytes | None = None) -> Channel:
+    """Connect to a process of the job, and try again until it is there.
+
+    Parameters
+    ----------
+    host, port
+        Where a `Listener` is.
+    seconds
+        How long to try.
+    secret : bytes, optional
+        By default that of this process's job.
+    """
+    secret = read_secret() if secret is None else secret
+    end = time.monotonic() + seconds
+    while True:
+        left = max(0.1, end - time.monotonic())
+        try:
+            sock = socket.create_connection((host.strip("[]"), port), timeout=left)
+            try:
+                return _prove_as_client(sock, secret, min(left, 2 * PROOF_SECONDS))
+            except BaseException:
+                sock.close()
+                raise
+        except OSError as error:
+            if time.monotonic() >= end:
+                raise _lost(error) from None
+            time.sleep(0.05)
+
+
+def _prove_as_client(sock: socket.socket, secret: bytes, seconds: float) -> Channel:
+    sock.settimeout(seconds)
+    if sock.getsockname() == sock.getpeername():  # TCP connected a free port to itself
+        raise ChannelError("nothing listens there")
+    hello = _read(sock, len(GREETING) + NONCE_BYTES)
+    if not hello.startswith(GREETING):
+        raise ChannelError("what listens there is not part of an MXNext job")
+    nonce = os.urandom(NONCE_BYTES)
+    nonces = bytes(hello[len(GREETING) :]) + nonce
+    sock.sendall(nonce + _prove(secret, "client", nonces))
+    try:
+        proof = _read(sock, TAG_BYTES)
+    except ChannelError:
+        proof = b""
+    if not hmac.compare_digest(bytes(proof), _prove(secret, "server", nonces)):
+        raise ChannelError(f"it is not part of this job: its {SECRET} differs")
+    sock.settimeout(None)
+    return Channel(sock, _prove(secret, "key client", nonces), _prove(secret, "key server", nonces))
+
+
+def _prove_as_server(sock: socket.socket, secret: bytes) -> Channel:
+    sock.settimeout(PROOF_SECONDS)
+    nonce = os.urandom(NONCE_BYTES)
+    sock.sendall(GREETING + nonce)
+    answer = bytes(_read(sock, NONCE_BYTES + TAG_BYTES))
+    nonces = nonce + answer[:NONCE_BYTES]
+    if not hmac.compare_digest(answer[NONCE_BYTES:], _prove(secret, "client", nonces)):
+        raise ChannelError("the other end does not know the secret")
+    sock.sendall(_prove(secret, "server", nonces))
+    sock.settimeout(None)
+    return Channel(sock, _prove(secret, "key server", nonces), _prove(secret, "key client", nonces))
+
+
+class Listener:
+    """Accepts connections, and serves each that proves the secret in a thread of its own.
+
+    Parameters
+    ----------
+    host : str
+        The address to listen at. If it is not one of this machine (a name that leads here through
+        a proxy, for example), all interfaces are listened at.
+    port : int
+        0 for any free port.
+    serve : function of a Channel
+        It may return or raise when the connection ends.
+    secret : bytes, optional
+        By default that of this process's job.
+    """
+
+    def __init__(
+        self, host: str, port: int, serve: Callable[[Channel], None], secret: bytes | None = None
+    ) -> None:
+        self._serve, self._secret = serve, read_secret() if secret is None else secret
+        self._socket = _bind(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.strangers = 0  # connections that did not prove the secret
+        self._unproven: dict[socket.socket, None] = {}  # oldest first
+        self._lock = threading.Lock()
+        threading.Thread(target=self._accept, name="mxnet-listener", daemon=True).start()
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._socket.accept()
+            except OSError:
+                if self._socket.fileno() < 0:
+                    return
+                time.sleep(0.05)  # too many open files, for example
+                continue
+            with self._lock:
+                if len(self._unproven) >= MAX_UNPROVEN:
+                    oldest = next(iter(self._unproven))
+                    del self._unproven[oldest]
+                    with contextlib.suppress(OSError):
+                        oldest.shutdown(socket.SHUT_RDWR)  # its thread ends
+                self._unproven[sock] = None
+            try:
+                threading.Thread(target=self._welcome, args=(sock,), daemon=True).start()
+            except RuntimeError:  # no more threads
+                self._forget(sock)
+                sock.close()
+
+    def _forget(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._unproven.pop(sock, None)
+
+    def _welcome(self, sock: socket.socket) -> None:
+        with sock:
+            try:
+                channel = _prove_as_server(sock, self._secret)
+            except OSError:
+                self.strangers += 1
+                return
+            finally:
+                self._forget(sock)
+            with contextlib.suppress(ChannelError):
+                self._serve(channel)
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family, *_, address = socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    try:
+        return socket.create_server(address[:2], family=family, backlog=1024)
+    except OSError as error:
+        if is_loopback(str(address[0])) or not _is_foreign(str(address[0]), family):
+            raise
+        del error
+        return socket.create_server(("", port), backlog=1024)
+
+
+@contextlib.contextmanager
+def closing_listeners() -> Iterator[None]:
+    """Turn strangers away from sockets that begin to listen inside this block, at its end.
+
+    Gloo listens for as long as its process group lives, although its members are connected when
+    the group has been made, and aborts the process when strangers use up its file descriptors.
+    Linux drops what arrives at a socket with a filter that accepts nothing.
+    """
+    before = _listening_descriptors()
+    yield
+    for descriptor in _listening_descriptors() - before:
+        instruction = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))  # return 0
+        program = struct.pack("HL", 1, ctypes.addressof(instruction))
+        with socket.socket(fileno=os.dup(descriptor)) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+
+
+def _listening_descriptors() -> set[int]:
+    if sys.platform != "linux":
+        return set()
+    descriptors = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 (numbers, not paths)
+        with contextlib.suppress(OSError):
+            if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                continue
+            with socket.socket(fileno=os.dup(int(name))) as sock:
+                is_listening = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                if is_listening and sock.family in (socket.AF_INET, socket.AF_INET6):
+                    descriptors.add(int(name))
+    return descriptors
+
+
+def _is_foreign(host: str, family: int) -> bool:
+    """Return whether an address is not one of this machine."""
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return True
+    return False

@@ -1,0 +1,345 @@
+"""Sums of many tensors over all ranks, in few messages that travel while others are packed.
+
+Tensors are copied side by side into flat buffers, at most a given size each, which are summed
+one after the other. The last elements of a buffer are a signature of what is in it: the ranks
+see from its sum whether all meant the same.
+
+`OverlappedSums` starts sums during backward. It puts gradients into buckets from the last parameter
+to the first, the order in which backward computes them. A full bucket leaves at once; the last one
+leaves with the step, and carries a mark if on any worker a gradient was changed after it had left.
+Then all workers sum everything again.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._process import env
+from .._process.caches import store
+from ..ndarray import NDArray
+from ..ops.fused.prepared_values import Unchanged
+from ..runtime.array import plain
+from ..runtime.gradients import watch
+from ..runtime.recording import graph_tensor
+from .group import Disagreement, Group, ranks_of
+
+BITS = 16  # of a signature, one element for each
+MAX_PLANS = 1024  # of lists of keys
+MAX_FREE_SIZES = 64  # of buffers that are kept
+
+
+class Bucket:
+    """Tensors of a round that travel together.
+
+    Parameters
+    ----------
+    indices : list of int
+        Which of the round's tensors.
+    keys, tensors : list
+        All keys and tensors of the round.
+    """
+
+    def __init__(self, indices: Sequence[int], keys: Sequence[Any], tensors: Sequence[Tensor]):
+        self.indices = list(indices)
+        self.keys = [keys[i] for i in indices]
+        self.shapes = [tensors[i].shape for i in indices]
+        self.sizes = [tensors[i].numel() for i in indices]
+        self.dtype, self.device = tensors[indices[0]].dtype, tensors[indices[0]].device
+        self.names = " ".join(map(str, self.keys))
+
+
+class PendingBucket:
+    """A bucket on its way; `sums` may be read once its work is done."""
+
+    def __init__(
+        self, reducer: Reducer, bucket: Bucket, buffer: Tensor, signature: Tensor, work: Any
+    ) -> None:
+        self.reducer, self.bucket, self.buffer = reducer, bucket, buffer
+        self.signature, self.work = signature, work
+
+    @property
+    def what(self) -> str:
+        """What is summed, as text for errors."""
+        keys = self.bucket.keys
+        if len(keys) > 3:
+            return f"the sum of {len(keys)} keys, {keys[0]} to {keys[-1]}"
+        return f"the sum of key {', '.join(map(str, keys))}"
+
+    def release(self) -> None:
+        """Return the buffer to later rounds: the sums are not needed any more."""
+        self.reducer.give_back(self.buffer)
+
+    def tail(self, count: int) -> Tensor:
+        """Return the sums of the last `count` elements: flags, then the signature."""
+        return self.buffer[-count:].cpu()
+
+    def sums(self) -> dict[Any, Tensor]:
+        """Return the sum of each key; they are valid until `release`."""
+        bucket = self.bucket
+        parts = self.buffer[: sum(bucket.sizes)].split(bucket.sizes)
+        return {
+            key: part.to(bucket.dtype).view(shape)
+            for key, part, shape in zip(bucket.keys, parts, bucket.shapes, strict=True)
+        }
+
+
+class Reducer:
+    """Sums lists of tensors over the ranks of a group.
+
+    Parameters
+    ----------
+    group : Group
+    wire : torch.dtype, optional
+        The type in which floating-point tensors travel; by default their own.
+    """
+
+    def __init__(self, group: Group, wire: torch.dtype | None = None) -> None:
+        self.group, self.wire = group, wire
+        self.limit = int(env.get("MXNET_KVSTORE_BUCKET_MB") * 2**20)
+        self.rounds = 0
+        self._plans: dict[tuple, list[Bucket]] = {}
+        self._free: dict[tuple, list[Tensor]] = {}  # buffers of earlier rounds
+
+    def start(self, keys: Sequence[Any], tensors: Sequence[Tensor], facts: str = "") -> Reduction:
+        """Start to sum tensors; `facts` must be the same text on all ranks.
+
+        The tensors may be overwritten when this returns.
+        """
+        self.rounds += 1
+        pending = [
+            self.launch(bucket, [tensors[i] for i in bucket.indices], f"{self.rounds} {n} {facts}")
+            for n, bucket in enumerate(self.plan(keys, tensors))
+        ]
+        return Reduction(self, pending, facts)
+
+    def sums(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> Iterator[tuple[Any, Tensor]]:
+        """Sum tensors, and yield each key with its sum, which is valid until the next one."""
+        for bucket in self.start(keys, tensors).buckets():
+            yield from bucket.sums().items()
+
+    def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
+        """Return which tensors go together; new lists of keys are agreed on first."""
+        signature = (*keys, *((t.shape, t.dtype, t.device.type) for t in tensors))
+        plan = self._plans.get(signature)
+        if plan is None:
+            described = ", ".join(
+                f"{k} {tuple(t.shape)} {str(t.dtype).removeprefix('torch.')}"
+                for k, t in zip(keys, tensors, strict=True)
+            )
+            self.group.agree(described, "a sum of keys")
+            plan = [Bucket(indices, keys, tensors) for indices in _split(tensors, self.limit)]
+            store(self._plans, signature, plan, MAX_PLANS)  # all ranks drop the same plans
+        return plan
+
+    def launch(
+        self, bucket: Bucket, parts: list[Tensor], text: str, flags: tuple[float, ...] = ()
+    ) -> PendingBucket:
+        """Start to sum one bucket; `text` must be the same on all ranks, flags are summed too."""
+        dtype, tail = self._tail(bucket, text, flags)
+        buffer = self.take_buffer(sum(bucket.sizes) + len(tail), dtype, bucket.device)
+        torch.cat([p.reshape(-1).to(dtype) for p in (*parts, tail)], out=buffer)
+        work = self.group.start_sum(buffer)
+        return PendingBucket(self, bucket, buffer, tail[-BITS:], work)
+
+    def _tail(
+        self, bucket: Bucket, text: str, flags: tuple[float, ...]
+    ) -> tuple[torch.dtype, Tensor]:
+        """Return the type in which a bucket travels, and its last elements."""
+        dtype = bucket.dtype
+        if self.wire is not None and dtype.is_floating_point:
+            dtype = self.wire
+        code = zlib.crc32(f"{text} {bucket.names}".encode())
+        bits = [float(code >> k & 1) for k in range(BITS)]
+        return dtype, torch.tensor([*flags, *bits], dtype=dtype, device=bucket.device)
+
+    # Fresh memory of some megabytes costs more than filling it: buffers are kept.
+
+    def take_buffer(self, size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+        """Return a flat tensor with any content."""
+        free = self._free.get((size, dtype, device))
+        return free.pop() if free else torch.empty(size, dtype=dtype, device=device)
+
+    def give_back(self, buffer: Tensor) -> None:
+        """Keep a buffer for a later round."""
+        key = (len(buffer), buffer.dtype, buffer.device)
+        free = self._free.get(key)
+        if free is None:
+            free = store(self._free, key, [], MAX_FREE_SIZES)
+        free.append(buffer)
+
+
+def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
+    """Return which tensors of a list go together: of one type, and about `limit` bytes."""
+    full: list[list[int]] = []
+    filling: dict[Any, tuple[list[int], int]] = {}
+    for i, tensor in enumerate(tensors):
+        kind = (tensor.dtype, tensor.device)
+        indices, size = filling.pop(kind, ([], 0))
+        indices, size = [*indices, i], size + tensor.numel() * tensor.element_size()
+        if size >= limit:
+            full.append(indices)
+        else:
+            filling[kind] = indices, size
+    return sorted([*full, *(indices for indices, _ in filling.values())])
+
+
+class Reduction:
+    """A round of sums on its way."""
+
+    def __init__(self, reducer: Reducer, pending: list[PendingBucket], facts: str) -> None:
+        self.reducer, self.facts = reducer, facts
+        self._pending = pending
+
+    def buckets(self) -> Iterator[PendingBucket]:
+        """Yield each bucket as its sums arrive."""
+        for bucket in self._pending:
+            self.reducer.group.finish(bucket.work, bucket.what)
+            self._check(bucket)
+            yield bucket
+            bucket.release()
+
+    def _check(self, pending: PendingBucket) -> None:
+        group = self.reducer.group
+        if pending.tail(BITS).float().equal(pending.signature.float().cpu() * group.size):
+            return
+        own = f"keys {', '.join(map(str, pending.bucket.keys))} {self.facts}".strip()
+        texts = group.gather_text(own, "a comparison of keys")
+        raise Disagreement(
+            f"Workers push different things at the same time: {ranks_of(texts)}. All workers must "
+            "push and pull the same keys in the same order, with the same settings of the "
+            "optimizer."
+        )
+
+
+class OverlappedSums:
+    """Watches the gradients of some weights, and sends them in buckets.
+
+    Parameters
+    ----------
+    reducer : Reducer
+    keys : list
+        Of the weights, in order.
+    weights : list of NDArray
+        They have gradients that backward overwrites.
+    """
+
+    def __init__(self, reducer: Reducer, keys: Sequence[Any], weights: Sequence[NDArray]) -> None:
+        self.reducer = reducer
+        self.keys = list(reversed(keys))
+        self._weights = list(reversed(weights))
+        self._buckets = reducer.plan(self.keys, [plain(w) for w in self._weights])
+        self._bucket_of = {i: b for b, bucket in enumerate(self._buckets) for i in bucket.indices}
+        self._records = [watch(w, _Watcher(self, i)) for i, w in enumerate(self._weights)]
+        self._reset()
+
+    @property
+    def is_useful(self) -> bool:
+        """Whether there is more than the bucket that leaves with the step."""
+        return len(self._buckets) > 1
+
+    def close(self) -> None:
+        """Stop watching."""
+        for record in self._records:
+            record.watcher = None
+
+    def _reset(self) -> None:
+        self._missing = [set(bucket.indices) for bucket in self._buckets]
+        self._sent_buckets: list[PendingBucket] = []
+        self._received: dict[int, Tensor] = {}  # found by the backward that runs now
+        self._sent: dict[int, Unchanged | None] = {}  # gradients as they left, in their arrays
+
+    def _gradient(self, index: int) -> Tensor:
+        return plain(self._weights[index]._grad.array)
+
+    def receive(self, index: int, gradient: Tensor) -> None:
+        """Take a gradient; send the buckets that are full, always in the same order."""
+        self._received[index] = gradient
+        self._missing[self._bucket_of[index]].discard(index)
+        last = len(self._buckets) - 1
+        while len(self._sent_buckets) < last and not self._missing[len(self._sent_buckets)]:
+            self._send()
+
+    def note_written(self, index: int) -> None:
+        """Note that a gradient is in its array; what was sent must not change there."""
+        self._received.pop(index, None)
+        if index in self._sent:
+            self._sent[index] = Unchanged([self._gradient(index)])
+
+    def _send(self, flags: tuple[float, ...] = (), facts: str = "") -> None:
+        number = len(self._sent_buckets)
+        bucket = self._buckets[number]
+        parts = [self._received.get(i, self._gradient(i)) for i in bucket.indices]
+        for i in bucket.indices:
+            is_written = i not in self._received
+            self._sent[i] = Unchanged([self._gradient(i)]) if is_written else None
+        text = f"early {self.reducer.rounds} {number} {facts}"
+        self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
+
+    def _is_changed(self) -> bool:
+        """Return whether a gradient is not the one that left."""
+        return not all(
+            sent is not None and sent.holds_for([self._gradient(i)])
+            for i, sent in self._sent.items()
+        )
+
+    def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
+        """Return whether these are the weights, with the gradients, that are watched."""
+        return list(reversed(keys)) == self.keys and all(
+            new._grad is record
+            for new, record in zip(reversed(weights), self._records, strict=True)
+        )
+
+    def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
+        """Send what is left; return the sums, or None if all workers must sum again.
+
+        Parameters
+        ----------
+        facts : str
+            Must be the same on all workers.
+        is_valid : bool
+            Whether this worker can use the sums.
+        """
+        changed = not is_valid or self._is_changed()
+        while len(self._sent_buckets) < len(self._buckets) - 1:
+            self._send()
+        self._send((float(changed),), facts)
+        pending = self._sent_buckets
+        self._reset()
+        self.reducer.rounds += 1
+        self.reducer.group.finish(pending[-1].work, "the last sum of a step")
+        if pending[-1].tail(BITS + 1)[0].item() == 0:
+            return Reduction(self.reducer, pending, facts)
+        for bucket in pending[:-1]:
+            self.reducer.group.finish(bucket.work, "sums of gradients that were changed later")
+        return None
+
+
+class _Watcher:
+    """Watches the gradient of one weight."""
+
+    def __init__(self, sums: OverlappedSums, index: int) -> None:
+        self._sums, self._index = sums, index
+
+    def receive(self, gradient: Tensor) -> None:
+        self._sums.receive(self._index, gradient)
+
+    def note_written(self) -> None:
+        self._sums.note_written(self._index)
+
+
+def can_send_early(weights: Sequence[NDArray]) -> bool:
+    """Return whether weights have dense gradients that each backward overwrites."""
+    return all(
+        w.stype == "default"
+        and graph_tensor(w) is not None
+        and w._grad is not None
+        and w._grad.req == "write"
+        and not w._grad.is_sparse
+        and plain(w).dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+        for w in weights
+    )

@@ -1,0 +1,245 @@
+"""Captured kernels as two Python functions, forward and backward; see `capture`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .kernels import Call, Capture, Function, flat
+
+_DETACH = torch.ops.aten.detach.default
+_TRANSPOSE = torch.ops.aten.t.default
+
+
+class Unrepeatable(Exception):
+    """A captured step has something that a list of calls cannot repeat."""
+
+
+class Line(NamedTuple):
+    """One call as text, with the names that it reads and defines."""
+
+    text: str
+    reads: list[str]
+    defines: list[str]
+
+
+class CapturedStep:
+    """The kernels of one step as two functions.
+
+    Parameters
+    ----------
+    inputs : the tensors of the variables; a step on other tensors is another step.
+    tracked : which heads have gradients.
+    starts : the heads from which backward starts.
+    forward : ``forward(inputs) -> heads, saved``.
+    backward : ``backward(saved, head_gradients) -> gradients``.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Tensor],
+        tracked: Sequence[bool],
+        starts: Sequence[int],
+        forward: Function,
+        backward: Function,
+    ) -> None:
+        self.inputs, self.tracked, self.starts = inputs, tracked, tuple(starts)
+        self.forward, self.backward = forward, backward
+
+    def accepts(self, inputs: Sequence[Tensor]) -> bool:
+        """Return whether the variables are the tensors that were captured."""
+        return all(map(operator.is_, inputs, self.inputs))
+
+    def can_start(self, starts: Mapping[int, Tensor]) -> bool:
+        """Return whether backward may begin with these gradients of heads."""
+        return tuple(starts) == self.starts and all(g.is_contiguous() for g in starts.values())
+
+
+class Writer:
+    """Names tensors by identity, and writes calls as lines."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.globals: dict[str, Any] = {}
+        self._owners: list[Tensor] = []  # so that no other tensor gets their identity
+        self._storages: set[int] = set()
+        self._constants: set[int] = set()
+        self._aliased: set[str] = set()
+        self._transposed: dict[str, str] = {}  # names of matrices by those of their transposes
+        self._reshaped: set[str] = set()
+
+    def define(self, tensor: Tensor) -> str:
+        """Return the name of a tensor; a new one if it has none."""
+        name = self.names.get(id(tensor))
+        if name is None:
+            name = f"v{len(self._owners)}"
+            self._name(tensor, name)
+        return name
+
+    def _name(self, tensor: Tensor, name: str) -> None:
+        self.names[id(tensor)] = name
+        self._owners.append(tensor)
+        self._storages.add(tensor.untyped_storage()._cdata)
+
+    def write(self, calls: Sequence[Call]) -> list[Line]:
+        """Return the lines of calls, in order."""
+        lines = [line for call in calls if (line := self._line(call)) is not None]
+        if self._aliased & self._reshaped:
+            raise Unrepeatable("two tensors that are one here get different shapes")
+        return lines
+
+    def _line(self, call: Call) -> Line | None:
+        tensors = [a for a in flat([*call.args, *call.kwargs.values()]) if isinstance(a, Tensor)]
+        unknown = [t for t in tensors if id(t) not in self.names]
+        for tensor in unknown:
+            self._check_constant(tensor)
+        for tensor in call.written:
+            if tensor is not None and id(tensor) not in self.names:
+                raise Unrepeatable("a constant is written into")
+        if call.kernel is _DETACH and not unknown:
+            self._alias(call.results, self.names[id(tensors[0])])
+            return None
+        if call.kernel is _TRANSPOSE and not unknown:
+            origin = self._transposed.get(self.names[id(tensors[0])])
+            if origin is not None:  # the transpose of a transpose
+                self._alias(call.results, origin)
+                return None
+            self._transposed[self.define(call.results)] = self.names[id(tensors[0])]
+        if tensors and len(unknown) == len(tensors) and not _draws(call.kernel):
+            self._fold(call.results)
+            return None
+        arguments = [self._text(a) for a in call.args]
+        arguments += [f"{key}={self._text(value)}" for key, value in call.kwargs.items()]
+        reads = [self.names[id(t)] for t in tensors if id(t) in self.names]
+        if torch.Tag.inplace_view in call.kernel.tags or call.kernel._schema.name in _RESIZING:
+            self._reshaped.add(reads[0])
+        results = call.results if isinstance(call.results, list | tuple) else (call.results,)
+        defines = ["_" if r is None else self.define(r) for r in results]
+        targets = ", ".join(defines)
+        if isinstance(call.results, list | tuple):
+            targets = f"[{targets}]"
+        text = f"{self._global(call.function)}({', '.join(arguments)})"
+        defined = [d for d in defines if d != "_"]
+        return Line(f"{targets} = {text}" if defined else text, reads, defined)
+
+    def _alias(self, tensor: Tensor, name: str) -> None:
+        self._aliased.add(name)
+        self._name(tensor, name)
+
+    def _check_constant(self, tensor: Tensor) -> None:
+        """Refuse tensors that are other views of known memory, which were made unseen."""
+        if id(tensor) in self._constants:
+            return
+        if tensor.untyped_storage()._cdata in self._storages:
+            raise Unrepeatable("a view was made unseen")
+
+    def _fold(self, results: Any) -> None:
+        """Take what is made of constants alone as a constant."""
+        for result in flat(results):
+            if result is not None:
+                self._constants.add(id(result))
+                self._owners.append(result)
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, list | tuple):
+            return f"[{', '.join(self._text(item) for item in value)}]"
+        if value is None or type(value) in (bool, int):
+            return repr(value)
+        if isinstance(value, Tensor) and id(value) in self.names:
+            return self.names[id(value)]
+        return self._global(value)
+
+    def _global(self, value: Any) -> str:
+        """Return the name of something that is the same in every step."""
+        name = f"g{id(value)}"
+        self.globals[name] = value  # which keeps it, and so its identity
+        return name
+
+
+_RESIZING = frozenset({"aten::resize_", "aten::set_", "aten::resize_as_"})
+
+
+def _draws(kernel: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in kernel.tags
+
+
+def compile_step(
+    capture: Capture,
+    feed: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    heads: Sequence[Tensor],
+    starts: Mapping[int, Tensor],
+    gradients: Sequence[Tensor | None],
+) -> CapturedStep | None:
+    """Return a captured step as functions; None if it cannot be repeated.
+
+    `feed` are the tensors that stood for `inputs`, the memory of the variables.
+    """
+    calls = capture.calls
+    if calls is None or not all(t.is_contiguous() for t in (*feed, *starts.values())):
+        return None
+    try:
+        return _compile(calls, capture.forward_calls, feed, inputs, heads, starts, gradients)
+    except Unrepeatable:
+        return None
+
+
+def _compile(
+    calls: Sequence[Call],
+    forward_calls: int,
+    feed: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    heads: Sequence[Tensor],
+    starts: Mapping[int, Tensor],
+    gradients: Sequence[Tensor | None],
+) -> CapturedStep:
+    writer = Writer()
+    fed = [writer.define(t) for t in feed]
+    forward = writer.write(calls[:forward_calls])
+    shown = [_known(writer, h) for h in heads]
+    before = set(writer.names.values())
+    begun = [writer.define(t) for t in starts.values()]
+    if len({*begun} - before) < len(begun):
+        raise Unrepeatable("backward starts from a tensor that has another part in the step")
+    backward = writer.write(calls[forward_calls:])
+    found = ["None" if g is None else _known(writer, g) for g in gradients]
+    read = {name for line in backward for name in line.reads} | set(found)
+    saved = sorted(before & read)
+    lines = [
+        "def forward(feed):",
+        f" [{', '.join(fed)}] = feed",
+        *_with_deletions(forward, {*shown, *saved, *fed}),
+        f" return [{', '.join(shown)}], [{', '.join(saved)}]",
+        "def backward(saved, starts):",
+        f" [{', '.join(saved)}] = saved",
+        " saved.clear()",
+        f" [{', '.join(begun)}] = starts",
+        *_with_deletions(backward, set(found)),
+        f" return [{', '.join(found)}]",
+    ]
+    scope = writer.globals
+    exec(compile("\n".join(lines), "<captured step>", "exec"), scope)
+    tracked = [h.requires_grad for h in heads]
+    return CapturedStep(inputs, tracked, tuple(starts), scope["forward"], scope["backward"])
+
+
+def _known(writer: Writer, tensor: Tensor) -> str:
+    name = writer.names.get(id(tensor))
+    if name is None:
+        raise Unrepeatable("a result was made unseen")
+    return name
+
+
+def _with_deletions(lines: Sequence[Line], needed: set[str]) -> list[str]:
+    """Return the text of lines; what nothing reads afterward is deleted at once."""
+    texts: list[str] = []
+    seen = set(needed)
+    for line in reversed(lines):
+        dead = dict.fromkeys(n for n in (*line.reads, *line.defines) if n not in seen)
+        seen.update(dead)
+        texts.append(f" {line.text}" + (f"; del {', '.join(dead)}" if dead else ""))
+    return texts[::-1]

@@ -1,0 +1,1 @@
+"""Operators that users write in Python; `mx.operator` is the public interface."""

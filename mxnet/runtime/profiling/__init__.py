@@ -1,0 +1,1 @@
+"""The profiler behind `mx.profiler`."""
