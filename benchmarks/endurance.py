@@ -101,9 +101,9 @@ def bucketed() -> Callable[[random.Random], None]:
 def memory_now() -> tuple[int, int, int]:
     """Return bytes of live arrays, bytes that the allocator gave out, and resident bytes."""
     gc.collect()
-    live = sum(mx.memory._live_storages()["cpu"].values())
-    state = mx.memory.malloc_state()
-    return live, state.uordblks + state.hblkhd, mx.memory._process_memory()[0]
+    live = sum(mx._process.memory._live_storages()["cpu"].values())
+    state = mx._process.memory.malloc_state()
+    return live, state.uordblks + state.hblkhd, mx._process.memory._process_memory()[0]
 
 
 def main() -> None:

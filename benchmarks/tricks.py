@@ -164,7 +164,7 @@ _RECURRENT = ("graph/passes/recurrent.py", "ops/fused/recurrent.py")
 TRICKS = (
     Trick(
         "freed memory is kept", "sum of two arrays of 10 million", _ARITHMETIC,
-        "(a + b).wait_to_read()", ("memory.py",), "tests/test_memory.py::test_an_import_changes_nothing_in_the_process",
+        "(a + b).wait_to_read()", ("memory.py",), "tests/_process/test_memory.py::test_an_import_changes_nothing_in_the_process",
         settings=(("MXNET_KEEP_FREED_MEMORY", "0"),),
     ),
     Trick(
@@ -226,7 +226,7 @@ TRICKS = (
     Trick("batch_projections", "35 products of slices by one weight", _SLICES, "run()", ("graph/passes/recurrent.py",),
         "tests/graph/test_optimize.py::test_unrolled_cells_project_their_input_at_once", number=20),
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
-        ("graph/passes/composites.py", "ops/fused/likelihood.py"), "tests/ops/fused/test_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
+        ("graph/passes/composites.py", "ops/fused/likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
         "tests/runtime/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
 )  # fmt: skip

@@ -18,7 +18,7 @@ from ._process.on_demand import import_on_demand as _import_on_demand
 if TYPE_CHECKING:
     from . import contrib, interop as convert, model, module, module as mod, rnn, test_utils
     from . import visualization, visualization as viz
-    from ._compat import ndarray_doc, symbol_doc
+    from ._compat import executor_manager, ndarray_doc, symbol_doc
     from .formats import checkpoints as checkpoint
     from .interop import onnx, serving
     from .interop.serving import client
@@ -30,6 +30,7 @@ _ON_DEMAND = {
     "client": "interop.serving:client",
     "contrib": "contrib",
     "convert": "interop",
+    "executor_manager": "_compat.executor_manager",
     "mod": "module",
     "model": "model",
     "module": "module",

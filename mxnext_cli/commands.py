@@ -476,7 +476,7 @@ examples:
     add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
 
 
-@command("make lists and record files of images", "mxnet.tools.im2rec:run")
+@command("make lists and record files of images", "mxnet.io.im2rec:run")
 def im2rec(parser: Parser) -> None:
     """Make lists of images (`.lst`) and pack the listed images into record files.
 

@@ -16,10 +16,10 @@ from mxnet import ndarray as nd
 from mxnet import symbol as sym
 from mxnet.dtypes import to_torch
 from mxnet.formats.atomic import one_commit
+from mxnet.formats.model_files import named_params, write_symbol
 from mxnet.interop.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
 from mxnet.interop.onnx.export import DEFAULT_OPSET
 from mxnet.interop.source import as_model, compare, test_inputs
-from mxnet.model import named_params, write_symbol
 
 from . import CommandError, UsageError
 from .deploy import FOLDERS, write_folder

@@ -127,7 +127,7 @@ def made():
     return sum(isinstance(f, types.FunctionType) for f in get(mx.nd).values())
 
 assert {"onnxruntime", "openvino", "onednn_graph"} <= set(mx.runtime.backends.backend_names())
-assert "mxnet.onnx" not in sys.modules
+assert "mxnet.interop" not in sys.modules
 get = vars(types.ModuleType)["__dict__"].__get__
 few, names = made(), dir(mx.nd)
 assert made() == few, "dir makes no functions"

@@ -185,7 +185,7 @@ def test_kernel_runs():
 def test_arrays_that_kernels_may_write_are_exposed():
     array = mx.nd.ones((2,))
     rtc.pack_arguments("f", [array], [True], ["float"])
-    assert mx.memory.is_exposed(array._data)
+    assert mx._process.memory.is_exposed(array._data)
 
 
 def in_thread(function):

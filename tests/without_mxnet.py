@@ -2,7 +2,7 @@
 
 A new interpreter spends seconds on the imports of `torch.export`. Here one process makes them, and
 each program runs in a fork of it (`tests/torch_server.py`): it sees torch as it is after its
-import, and no mxnet. `tests/convert/test_convert.py` runs converted files in new interpreters.
+import, and no mxnet. `tests/interop/test_convert.py` runs converted files in new interpreters.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ def _packages() -> str:
     head = (
         "## Packages\n\nPrograms with packages that were written for MXNet, and programs that use "
         "MXNet as those do; results are compared with those of MXNet 1.9.1 "
-        "(`tests/companions`; packages that are not installed are skipped)."
+        "(`tests/_compat`; packages that are not installed are skipped)."
     )
     return f"{head}\n\n{_table(('Program', 'what it does', 'arrays compared'), rows)}"
 

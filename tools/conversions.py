@@ -194,7 +194,7 @@ def convert_to_onnx(sample: Sample) -> str:
     """Convert a sample to ONNX, run it, and return the outcome."""
     from mxnet.interop.onnx.builder import UnsupportedExport, rows
     from mxnet.interop.onnx.export import build_model
-    from tests.onnx.running import run
+    from tests.interop.onnx.running import run
 
     opset = rows()[sample.operator].since if sample.operator in rows() else 16
     shapes = {n: a.shape for n, a in sample.free.items()}

@@ -3,7 +3,7 @@
 Run ``python -m tools.tables``. `docs/operators.md` lists every operator as it is registered, marks
 those that `docs/differences.md` names, and ends with what is absent. MXNet's names were recorded in
 `tests/golden/operator_names.json`. The table of variables in
-`docs/coming-from-mxnet.md` comes from `mxnet.env`.
+`docs/coming-from-mxnet.md` comes from `mxnet._process.env`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from ..executor import Executor
 from ..module.batch_slices import (
     Targets,
     _load_data,
+    _load_general,  # noqa: F401 (MXNet shows it here)
     _load_label,
     _split_input_slice,
     copy_into,

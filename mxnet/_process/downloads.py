@@ -26,7 +26,7 @@ PERMANENT_STATUS = {401, 403, 404, 410}  # trying again does not help
 class DownloadError(MXNetError, OSError):
     """A file could not be downloaded from any of its addresses.
 
-    >>> issubclass(mx.downloads.DownloadError, OSError)
+    >>> issubclass(mx._process.downloads.DownloadError, OSError)
     True
     """
 

@@ -1,6 +1,6 @@
 """The roles of a job that are not workers: servers and the scheduler.
 
-MXNet's launchers start the same program in every role. `mxnet.role` turns a process whose
+MXNet's launchers start the same program in every role. `mxnet._process.role` turns a process whose
 ``DMLC_ROLE`` is server or scheduler into ``python -m mxnet.kvstore``, which calls `run_role` and
 exits with 0 when the workers are done.
 """

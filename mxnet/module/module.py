@@ -12,6 +12,8 @@ from .._process.memory import return_gaps
 from ..context import Context, cpu, listed_contexts
 from ..error import InvalidType, MXNetError
 from ..formats.atomic import one_commit, replacing
+from ..formats.checkpoints.state import get_fields, set_fields, tensors_of
+from ..formats.files import existing_file, local_path
 from ..formats.model_files import (
     Params,
     load_checkpoint,
@@ -19,8 +21,6 @@ from ..formats.model_files import (
     write_params,
     write_symbol,
 )
-from ..formats.checkpoints.state import get_fields, set_fields, tensors_of
-from ..formats.files import existing_file, local_path
 from ..initializer import Initializer, Uniform
 from ..io import DataDesc
 from ..kvstore.gradient_exchange import (

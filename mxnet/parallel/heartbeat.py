@@ -248,7 +248,7 @@ class HeartbeatMonitor:
             return
         _, what, since = self.doing
         message = self.describe(what, time.monotonic() - since)
-        end_process(f"mxnet.distributed.WorkerFailed: {message}\n")
+        end_process(f"mxnet.parallel.WorkerFailed: {message}\n")
 
 
 def end_process(last_words: str = "") -> NoReturn:

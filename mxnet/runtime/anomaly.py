@@ -97,8 +97,8 @@ def detect_anomaly(infinities: bool = False) -> Iterator[None]:
     ...     mx.nd.log(x)
     Traceback (most recent call last):
         ...
-    mxnet.anomaly.NotFinite: Error in operator log: 1 of 2 values of output 0 are not finite, \
-though the inputs are: (2,) from -1 to 1.
+    mxnet.runtime.anomaly.NotFinite: Error in operator log: 1 of 2 values of output 0 are not \
+finite, though the inputs are: (2,) from -1 to 1.
     """
     with FiniteCheck(infinities=infinities), torch.autograd.set_detect_anomaly(True):
         try:

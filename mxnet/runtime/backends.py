@@ -2,8 +2,8 @@
 
 An engine is a function that prepares a graph for given inputs. What it computes is checked against
 our own result before it is used. `inductor` (torch.compile) is registered here, `onednn_graph`
-beside, `onnxruntime` and `openvino` by `mxnet.onnx`; users register others with `register_backend`.
-`auto` measures and takes the fastest.
+beside, `onnxruntime` and `openvino` by `mxnet.interop.onnx`; users register others with
+`register_backend`. `auto` measures and takes the fastest.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ MUTATIONS = [
         "test_traffic.py trainer",
     ),
     Mutation(
-        "mxnet.optimizer.lists",
+        "mxnet.optimizer.multi_tensor",
         "torch.zeros_like(plain(weight))",
         "torch.zeros(weight.shape, dtype=plain(weight).dtype)",
         "test_training.py optimizers",

@@ -41,8 +41,8 @@ LAYERS = [
     },
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",
-        "callback", "monitor", "visualization", "parallel", "_process/downloads", "formats/model_files",
-        "formats/checkpoints",
+        "callback", "monitor", "visualization", "parallel", "_process/downloads",
+        "formats/model_files", "formats/checkpoints",
     },
     {"gluon", "module", "rnn"},
     {

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from tests.distributed.workers import run_forked, run_forked_roles, succeeded
 from tests.golden import record_dist_kvstore
 from tests.golden import record_kvstore as recorder
+from tests.parallel.workers import run_forked, run_forked_roles, succeeded
 
 FOLDER = pathlib.Path(recorder.__file__).parent
 GOLDEN = json.loads((FOLDER / "kvstore.json").read_text())

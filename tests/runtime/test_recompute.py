@@ -186,14 +186,14 @@ def step(x):
     loss.backward()
     trainer.step(1)
 step(x[:1])  # loads what torch loads at first use
-before = mx.memory._process_memory()[0]
+before = mx._process.memory._process_memory()[0]
 for _ in range(2):
     step(x)
-print(mx.memory._process_memory()[1] - before)
+print(mx._process.memory._process_memory()[1] - before)
 """
 
 
-@pytest.mark.skipif(not mx.memory.KEEPS_FREED_MEMORY, reason="not the allocator of glibc")
+@pytest.mark.skipif(not mx._process.memory.KEEPS_FREED_MEMORY, reason="not the allocator of glibc")
 def test_the_process_needs_less_memory_than_all_results():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)

@@ -17,7 +17,7 @@ class Unchanged:
 
     Torch counts the writes into a tensor, its views and its detached copies, but not those by
     others that know the memory's address. What is made of memory that others can write must be made
-    again for each use, so `holds_for` is never true for it (see `mxnet.memory.expose`).
+    again for each use, so `holds_for` is never true for it (see `mxnet._process.memory.expose`).
 
     Parameters
     ----------

@@ -1,4 +1,6 @@
-"""Operators on 8-bit integers: conversions, arrays, layers. `mxnet/quantization` rewrites graphs.
+"""Operators on 8-bit integers: conversions, arrays, layers.
+
+The passes of `mxnet/graph/quantization` put them into graphs.
 
 MXNet's own take and return arrays with ranges; those of `int8.py` have constant ranges.
 """

@@ -3,7 +3,7 @@
 An 8-bit array of these operators is always uint8 and represents ``(q - zero) * step``; both numbers
 are attributes. `zero` is 0 where nothing is negative, else 128. Images are laid out channels last.
 Weights are 8-bit integers with a range (of all, or of each filter), or float32 numbers, which are
-normalized and quantized when a kernel is prepared (`mxnet/quantization/kernels.py`).
+normalized and quantized when a kernel is prepared (`mxnet/graph/quantization/kernels.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Data may be int8 or uint8, weights are int8, a bias is int8 or int32. Weights have one range, or one
 for each filter; then the 32-bit results have one for each channel. Torch's float kernels compute
-the sums of 8-bit products, in a type in which these are exact. `mxnet/quantization` has fast ones.
+the sums of 8-bit products, in a type in which these are exact; `mxnet/graph/quantization` has
+faster kernels.
 """
 
 from __future__ import annotations

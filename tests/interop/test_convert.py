@@ -1,0 +1,186 @@
+"""`mx.convert.convert`: both sides run, and only what agrees is written."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import safetensors.torch
+from mxnet.convert import ConversionError, Difference, Report
+
+import mxnet as mx
+from mxnet.error import InvalidValue
+from mxnet.gluon import nn
+from mxnet.interop import conversion
+from mxnet.interop.source import compare
+from tests.interop.onnx.running import relative_error
+
+WITHOUT_US = """
+import sys
+sys.modules["mxnet"] = None  # an import would fail
+import numpy, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+name = session.get_inputs()[0].name
+numpy.save(sys.argv[3], session.run(None, {name: numpy.load(sys.argv[2])})[0])
+"""
+# What MXNet 0.8 wrote: `param` and `attr`, inputs of two numbers, no version.
+OLD_JSON = """{"nodes": [
+ {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1},
+ {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
+ {"op": "null", "param": {}, "name": "fc_bias", "inputs": [], "backward_source_id": -1},
+ {"op": "FullyConnected", "param": {"no_bias": "False", "num_hidden": "3"}, "name": "fc",
+  "inputs": [[0, 0], [1, 0], [2, 0]], "backward_source_id": -1},
+ {"op": "null", "param": {}, "name": "softmax_label", "inputs": [], "backward_source_id": -1},
+ {"op": "SoftmaxOutput", "param": {"grad_scale": "1"}, "name": "softmax",
+  "inputs": [[3, 0], [4, 0]], "backward_source_id": -1}],
+ "arg_nodes": [0, 1, 2, 4], "heads": [[5, 0]]}"""
+
+
+def _dense() -> mx.gluon.HybridBlock:
+    net = mx.gluon.nn.Dense(3, in_units=4, activation="tanh")
+    net.initialize(mx.init.Normal(1.0))
+    return net
+
+
+@pytest.mark.parametrize("target", ["net.onnx", pytest.param("net.pt2", marks=pytest.mark.slow)])
+def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.Path) -> None:
+    """Random, edge and given inputs, with absolute and relative errors."""
+    given = {"data": np.full((2, 4), 3.0)}
+    report = mx.convert.convert(_dense(), tmp_path / target, shapes=[(2, 4)], inputs=given)
+    assert {"normal", "zeros", "ones", "alternating", "given 0"} <= set(report.rows)
+    assert report.passed
+    assert report.largest.relative <= 1e-5
+    assert "both sides agree" in str(report)
+    assert (tmp_path / target).stat().st_size > 0
+
+
+def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
+    """Parameters are constants, which runtimes may fold."""
+    import onnx
+
+    mx.convert.convert(_dense(), tmp_path / "net.onnx", shapes=[(2, 4)])
+    graph = onnx.load(tmp_path / "net.onnx").graph
+    assert [i.name for i in graph.input] == ["data"]
+    assert len(graph.initializer) == 2
+
+
+def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """A wrong conversion is an error that shows the numbers; no file appears."""
+    target = tmp_path / "net.onnx"
+    wrong = [np.full((2, 3), 9.0, np.float32)]
+    monkeypatch.setattr(conversion, "run_file", lambda file, cases: dict.fromkeys(cases, wrong))
+    with pytest.raises(ConversionError, match="above the tolerance"):
+        mx.convert.convert(_dense(), target, shapes=[(2, 4)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
+    """A name that ends in -int8 is the prefix of both files; the format alone writes nothing."""
+    given = {"data": np.linspace(-1, 1, 8).reshape(2, 4)}
+    report = mx.convert.convert(_dense(), tmp_path / "net-int8", shapes=[(2, 4)], inputs=given)
+    assert 0 < report.largest.relative < report.tolerance == 0.1
+    files = [tmp_path / "net-int8-symbol.json", tmp_path / "net-int8-0000.params"]
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    net = mx.gluon.SymbolBlock.imports(str(files[0]), ["data"], str(files[1]))
+    assert net(mx.nd.array(given["data"])).shape == (2, 3)
+    with pytest.warns(UserWarning, match="calibrated on random numbers"):
+        assert mx.convert.convert(_dense(), "int8", shapes=[(2, 4)]).passed
+
+
+@pytest.mark.parametrize("to", ["onnx", "torch"])
+def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
+    """They compute what the graph says, though compiled layers here round less often."""
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(), nn.Dense(3))
+    net.initialize(mx.init.Xavier())
+    shapes = [(2, 3, 8, 8)]
+    given = {"data": np.random.RandomState(0).standard_normal(shapes[0])}
+    mx.convert.convert(net, tmp_path / "net-int8", shapes=shapes, inputs=given)
+    files = [tmp_path / "net-int8-symbol.json", str(tmp_path / "net-int8-0000.params")]
+    assert mx.convert.convert(files[0], to, shapes=shapes, params=files[1]).passed
+
+
+def test_int8_inputs_are_named_as_the_model_names_them() -> None:
+    """A wrong name is an error that lists the right ones."""
+    with pytest.raises(InvalidValue, match="no input 'picture'; its inputs: data"):
+        mx.convert.convert(_dense(), "int8", shapes=[(2, 4)], inputs={"picture": np.ones((2, 4))})
+
+
+def _checkpoint(kind: str, folder: pathlib.Path) -> tuple:
+    """Return symbol and parameters of one kind of model, and data for it."""
+    data = mx.nd.random.normal(shape=(2, 4))
+    params = {"fc_weight": mx.nd.random.normal(shape=(3, 4)), "fc_bias": mx.nd.ones(3)}
+    if kind == "gluon":
+        net = _dense()
+        net.hybridize()
+        net(data)
+        net.export(str(folder / "g"))
+        return str(folder / "g-symbol.json"), str(folder / "g-0000.params"), data
+    if kind == "old":
+        (folder / "old.json").write_text(OLD_JSON)
+        return str(folder / "old.json"), params, data
+    symbol = mx.sym.SoftmaxOutput(
+        mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax"
+    )
+    module = mx.mod.Module(symbol)
+    module.bind([("data", data.shape)], [("softmax_label", (2,))])
+    module.init_params(mx.init.Normal(1.0))
+    module.save_checkpoint(str(folder / "m"), 3)
+    return str(folder / "m-symbol.json"), str(folder / "m-0003.params"), data
+
+
+@pytest.mark.parametrize("kind", ["gluon", "module", "old"])
+def test_checkpoints_run_in_a_process_without_us(kind: str, tmp_path: pathlib.Path) -> None:
+    """A Gluon export, a Module's checkpoint and a file of MXNet 0.8, out by ONNX."""
+    symbol, params, data = _checkpoint(kind, tmp_path)
+    model, given, result = (str(tmp_path / n) for n in ("m.onnx", "in.npy", "out.npy"))
+    report = mx.convert.convert(symbol, model, shapes=[data.shape], params=params)
+    assert report.passed
+    np.save(given, data.asnumpy())
+    command = [sys.executable, "-c", WITHOUT_US, model, given, result]
+    subprocess.run(command, check=True, timeout=120, cwd=tmp_path)
+    module = mx.convert.to_torch(symbol, params, shapes=[data.shape])
+    import torch
+
+    wanted = module(torch.from_numpy(data.asnumpy())).detach().numpy()
+    assert relative_error(np.load(result), wanted) < 1e-5
+
+
+def test_parameters_alone_go_to_safetensors(tmp_path: pathlib.Path) -> None:
+    """Names are the places in the tree of blocks."""
+    net = _dense()
+    path = tmp_path / "net.safetensors"
+    assert mx.convert.convert(net, path).passed
+    stored = safetensors.torch.load_file(path)
+    np.testing.assert_array_equal(stored["weight"].numpy(), net.weight.data().asnumpy())
+    assert [p.name for p in tmp_path.iterdir()] == ["net.safetensors"]
+
+
+def test_wrong_targets_and_missing_shapes_are_named() -> None:
+    """What is needed is said before anything runs."""
+    with pytest.raises(InvalidValue, match=r"\.onnx"):
+        mx.convert.convert(_dense(), to="net.xyz", shapes=[(1, 4)])
+    with pytest.raises(InvalidValue, match="shapes is needed"):
+        mx.convert.convert(_dense(), to="onnx")
+
+
+def test_not_a_number_on_one_side_is_no_agreement() -> None:
+    """NaN against a number is an infinite error; NaN against NaN is none."""
+    nan, one = np.array([np.nan]), np.array([1.0])
+    assert compare([nan], [one]) == [Difference(np.inf, np.inf)]
+    assert compare([nan], [nan]) == [Difference(0.0, 0.0)]
+    report = Report("onnx", 1e-5)
+    report.add("x", [Difference(np.inf, np.inf)])
+    assert not report.passed
+
+
+def test_blocks_that_have_not_run_yet_take_shapes_from_the_inputs() -> None:
+    """Parameters whose initialization was deferred are initialized by the given shapes."""
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Conv2D(2, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
+    net.initialize()
+    assert mx.convert.convert(net, "onnx", shapes=[(1, 1, 5, 5)]).passed
+    assert net[2].weight.shape == (3, 18)

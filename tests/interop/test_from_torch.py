@@ -1,0 +1,254 @@
+"""From torch: modules as blocks, checkpoints into the zoo, files that cannot be trusted."""
+
+from __future__ import annotations
+
+import pathlib
+import pickle
+
+import pytest
+import torch
+from torch import nn
+
+import mxnet as mx
+from mxnet.error import FormatError, MXNetError
+from mxnet.gluon.model_zoo import vision
+from tests.interop.onnx.running import relative_error
+
+
+class BasicBlock(nn.Module):
+    """The residual block of torchvision's ResNet-18, with its names."""
+
+    def __init__(self, width: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(width, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.downsample = None
+        if stride != 1:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(width, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        return torch.relu(y + (x if self.downsample is None else self.downsample(x)))
+
+
+class ResNet18(nn.Module):
+    """torchvision's ResNet-18, with its names."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        widths = [64, 64, 128, 256, 512]
+        for i in range(4):
+            first = BasicBlock(widths[i], widths[i + 1], 1 if i == 0 else 2)
+            rest = BasicBlock(widths[i + 1], widths[i + 1], 1)
+            setattr(self, f"layer{i + 1}", nn.Sequential(first, rest))
+        self.fc = nn.Linear(512, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(torch.relu(self.bn1(self.conv1(x))))
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
+@pytest.fixture(scope="module")
+def theirs() -> ResNet18:
+    """A ResNet-18 with moved statistics."""
+    torch.manual_seed(0)
+    module = ResNet18(7)
+    module(torch.randn(4, 3, 64, 64))
+    return module.eval()
+
+
+@pytest.mark.parametrize("suffix", ["pth", "safetensors"])
+def test_checkpoint_goes_into_the_zoo(
+    suffix: str, theirs: ResNet18, tmp_path: pathlib.Path
+) -> None:
+    """`pretrained=` names a torch checkpoint; layers are matched in order."""
+    path = str(tmp_path / f"resnet18.{suffix}")
+    if suffix == "pth":
+        torch.save(theirs.state_dict(), path)
+    else:
+        import safetensors.torch
+
+        safetensors.torch.save_file(theirs.state_dict(), path)
+    net = vision.resnet18_v1(classes=7, pretrained=path)
+    data = torch.randn(2, 3, 64, 64)
+    found = net(mx.nd.array(data.numpy())).asnumpy()
+    assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
+
+
+def test_other_architectures_are_refused(theirs: ResNet18) -> None:
+    """Nothing is loaded unless everything fits."""
+    net = vision.resnet34_v1(classes=7)
+    with pytest.raises(MXNetError, match="another architecture"):
+        mx.convert.load_torch_parameters(net, theirs)
+    wide = vision.resnet18_v1(classes=9)
+    with pytest.raises(MXNetError, match="another architecture"):
+        mx.convert.load_torch_parameters(wide, theirs)
+
+
+class Bottleneck(nn.Module):
+    """A bottleneck of torchvision's, which strides in its 3x3 convolution."""
+
+    def __init__(self, inputs: int, channels: int, stride: int) -> None:
+        super().__init__()
+        inner = channels // 4
+        self.conv1, self.bn1 = nn.Conv2d(inputs, inner, 1, bias=False), nn.BatchNorm2d(inner)
+        self.conv2 = nn.Conv2d(inner, inner, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(inner)
+        self.conv3, self.bn3 = nn.Conv2d(inner, channels, 1, bias=False), nn.BatchNorm2d(channels)
+        shortcut = nn.Conv2d(inputs, channels, 1, stride, bias=False)
+        self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(channels))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn1(self.conv1(x)).relu()
+        y = self.bn3(self.conv3(self.bn2(self.conv2(y)).relu()))
+        return (y + self.downsample(x)).relu()
+
+
+class SmallResNet(nn.Module):
+    """A ResNet of two bottlenecks under torchvision's names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8)
+        self.layer1 = nn.Sequential(Bottleneck(8, 16, 1))
+        self.layer2 = nn.Sequential(Bottleneck(16, 32, 2))
+        self.fc = nn.Linear(32, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.max_pool2d(self.bn1(self.conv1(x)).relu(), 3, 2, 1)
+        return self.fc(self.layer2(self.layer1(x)).mean((2, 3)))
+
+
+def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
+    """Shapes agree, but strides are elsewhere: the network is changed, and says so."""
+    theirs = randomize(SmallResNet())
+    net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
+    net.initialize()
+    net.hybridize()
+    data = torch.randn(1, 3, 64, 64)
+    net(mx.nd.from_torch(data))
+    for _ in range(2):  # a second time nothing is moved back
+        with pytest.warns(UserWarning, match=r"strides are in the 3x3 convolutions.*export"):
+            mx.convert.load_torch_parameters(net, theirs)
+        answer = net(mx.nd.from_torch(data)).asnumpy()
+        assert relative_error(answer, theirs(data).detach().numpy()) < 1e-5
+
+
+def inverted_residual(inputs: int, channels: int, stride: int, expansion: int) -> nn.Sequential:
+    """Return the layers of torchvision's inverted residual, under its names."""
+
+    def conv(before: int, after: int, kernel: int, step: int, groups: int) -> nn.Sequential:
+        layer = nn.Conv2d(before, after, kernel, step, kernel // 2, groups=groups, bias=False)
+        return nn.Sequential(layer, nn.BatchNorm2d(after), nn.ReLU6())
+
+    inner = inputs * expansion
+    layers = [conv(inputs, inner, 1, 1, 1)] if expansion != 1 else []
+    layers += [conv(inner, inner, 3, stride, inner), nn.Conv2d(inner, channels, 1, bias=False)]
+    return nn.Sequential(*layers, nn.BatchNorm2d(channels))
+
+
+class Residual(nn.Module):
+    def __init__(self, inputs: int, channels: int, stride: int, expansion: int) -> None:
+        super().__init__()
+        self.conv = inverted_residual(inputs, channels, stride, expansion)
+        self.adds = stride == 1 and inputs == channels
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.conv(x) if self.adds else self.conv(x)
+
+
+class MobileNet(nn.Module):
+    """MobileNetV2 under torchvision's names."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        rows = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2)]
+        rows += [(6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+        stem = nn.Conv2d(3, 32, 3, 2, 1, bias=False)
+        layers: list[nn.Module] = [nn.Sequential(stem, nn.BatchNorm2d(32), nn.ReLU6())]
+        width = 32
+        for expansion, channels, count, stride in rows:
+            for i in range(count):
+                layers.append(Residual(width, channels, 1 if i else stride, expansion))
+                width = channels
+        last = nn.Conv2d(width, 1280, 1, bias=False)
+        layers.append(nn.Sequential(last, nn.BatchNorm2d(1280), nn.ReLU6()))
+        self.features = nn.Sequential(*layers)
+        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(1280, classes))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.classifier(self.features(x).mean((2, 3)))
+
+
+def test_mobilenets_of_torchvision_load(tmp_path: pathlib.Path) -> None:
+    """Ours has one more layer and no last bias; a checkpoint that does not fit changes nothing."""
+    theirs = randomize(MobileNet(4))
+    path = str(tmp_path / "mobilenet_v2.pth")
+    torch.save(theirs.state_dict(), path)
+    with pytest.warns(UserWarning, match="the last layer has a bias"):
+        net = vision.mobilenet_v2_1_0(classes=4, pretrained=path)
+    data = torch.randn(1, 3, 64, 64)
+    assert (
+        relative_error(net(mx.nd.from_torch(data)).asnumpy(), theirs(data).detach().numpy()) < 1e-5
+    )
+    small = vision.mobilenet_v2_0_5(classes=4)
+    small.initialize()
+    names = list(small.collect_params())
+    with pytest.raises(MXNetError, match="another architecture"):
+        mx.convert.load_torch_parameters(small, path)
+    assert list(small.collect_params()) == names
+
+
+def randomize(module: nn.Module) -> nn.Module:
+    """Fill all normalizations with numbers that matter; return the module for evaluation."""
+    torch.manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.running_mean.normal_(0, 0.1)
+            part.running_var.uniform_(0.5, 1.5)
+            part.weight.data.uniform_(0.5, 1.5)
+            part.bias.data.normal_(0, 0.1)
+    return module.eval()
+
+
+def test_modules_become_blocks(theirs: ResNet18) -> None:
+    """Any module that torch exports, compared on the example."""
+    data = torch.randn(1, 3, 64, 64)
+    block = mx.convert.from_torch(theirs, data)
+    found = block(mx.nd.array(data.numpy())).asnumpy()
+    assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
+
+
+class _Evil:
+    """Its pickle would run a command."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple:
+        return (pathlib.Path.mkdir, (self.folder / "executed",))
+
+
+def test_pickles_that_run_code_are_refused(tmp_path: pathlib.Path) -> None:
+    """A checkpoint holds tensors, or is an error; nothing in it runs."""
+    for name, content in {
+        "evil.pth": pickle.dumps({"w": _Evil(tmp_path)}),
+        "cut.pth": b"PK\x03\x04 cut",
+        "empty.pth": b"",
+    }.items():
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(FormatError, match=name):
+            mx.convert.read_state_dict(path)
+    torch.save({"w": _Evil(tmp_path)}, tmp_path / "saved.pth")
+    with pytest.raises(FormatError):
+        mx.convert.read_state_dict(tmp_path / "saved.pth")
+    assert not (tmp_path / "executed").exists()

@@ -1,0 +1,111 @@
+"""Recurrent models that MXNet 1.9.1 exported, as torch modules and programs without mxnet."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+import torch
+from mxnet.convert import UnsupportedTorch
+
+import mxnet as mx
+from mxnet.interop import to_torch
+from mxnet.interop.isolated import run_file
+from tests.golden import HERE
+from tests.interop.onnx.running import relative_error
+from tests.without_mxnet import forked_conversions  # noqa: F401
+
+pytestmark = pytest.mark.usefixtures("forked_conversions")
+FOLDER = HERE / "recurrent_models"
+MODELS = ("lstm", "gru", "rnn", "cells")
+
+
+def _files(name: str) -> tuple[str, str, np.ndarray, np.ndarray]:
+    with np.load(FOLDER / f"{name}.npz") as stored:
+        data, result = stored["data"], stored["result"]
+    return str(FOLDER / f"{name}-symbol.json"), str(FOLDER / f"{name}-0000.params"), data, result
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_exported_models_compute_what_mxnet_computed(name: str) -> None:
+    """Layers are torch's own; their first states follow the batch."""
+    symbol, params, data, expected = _files(name)
+    module = to_torch(symbol, params, shapes=[data.shape])
+    output = module(torch.from_numpy(data)).detach().numpy()
+    assert relative_error(output, expected) < 1e-5
+    kinds = {type(m) for m in module.modules()}
+    assert name == "cells" or kinds & {torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN}
+
+
+@pytest.mark.slow
+def test_programs_run_without_mxnet(tmp_path: pathlib.Path) -> None:
+    """A `.pt2` of each; it takes any batch where that is left free."""
+    symbol, params, data, expected = _files("lstm")
+    free = [(5, "batch", 4)]
+    report = mx.convert.convert(
+        symbol, tmp_path / "lstm.pt2", [data.shape], params=params, inputs=[{"data": data}]
+    )
+    assert report.passed
+    output = run_file(tmp_path / "lstm.pt2", {"data": {"data": data}})["data"]
+    assert relative_error(output[0], expected) < 1e-5
+    symbol, params, data, _ = _files("gru")
+    layer = mx.sym.load(symbol).get_internals()["gru_rnn0_output"]
+    report = mx.convert.convert(layer, "torch", [data.shape], params=params, dynamic_shapes=free)
+    assert "other sizes" in report.rows
+
+
+def test_layers_take_data_alone_or_with_states() -> None:
+    """A layer that has run holds a graph with its states as inputs; one shape means data alone."""
+    layer = mx.gluon.rnn.LSTM(3, 2, bidirectional=True, input_size=2)
+    layer.initialize()
+    layer.hybridize()
+    data = mx.nd.random.normal(shape=(4, 2, 2))
+    expected = layer(data).asnumpy()
+    alone = layer.to_torch(shapes=[data.shape])(data.to_torch())
+    assert relative_error(alone.detach().numpy(), expected) < 1e-6
+    with_states = layer.to_torch(shapes=[data.shape, (4, 2, 3), (4, 2, 3)])
+    zeros = torch.zeros(4, 2, 3)
+    output = with_states(data.to_torch(), zeros, zeros)
+    assert relative_error(output.detach().numpy(), expected) < 1e-6
+
+
+@pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch has no fast kernel for it
+@pytest.mark.parametrize("kind", ["projection", "clipping"])
+def test_what_torch_has_otherwise_is_written_out(kind: str) -> None:
+    """Projections are torch's, clipped cells are steps."""
+    options = {
+        "projection": {"projection_size": 2},
+        "clipping": {"state_clip_min": -0.1, "state_clip_max": 0.1},
+    }[kind]
+    layer = mx.gluon.rnn.LSTM(3, input_size=2, **options)
+    layer.initialize(mx.init.Uniform(1.0))
+    data = mx.nd.random.normal(shape=(4, 2, 2))
+    output = layer.to_torch(shapes=[data.shape])(data.to_torch())
+    assert relative_error(output.detach().numpy(), layer(data).asnumpy()) < 1e-5
+
+
+def test_sizes_that_follow_from_inputs_need_their_shapes() -> None:
+    symbol, params, *_ = _files("cells")
+    with pytest.raises(UnsupportedTorch, match="Give shapes"):
+        to_torch(symbol, params)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU"])
+def test_lengths_of_sequences(name: str) -> None:
+    """An LSTM masks its steps; others would pack by values, which no program can."""
+    layer = getattr(mx.gluon.rnn, name)(3, input_size=2, use_sequence_length=True)
+    layer.initialize(mx.init.Uniform(1.0))
+    symbol = layer(mx.sym.var("data"), sequence_length=mx.sym.var("lengths"))
+    params = {n: p.data() for n, p in layer.collect_params().items()}
+    shapes = {"data": (4, 2, 2), "lengths": (2,)}
+    if name == "GRU":
+        with pytest.raises(UnsupportedTorch, match=r"RNN.*values"):
+            to_torch(symbol, params, shapes)
+        return
+    module = to_torch(symbol, params, shapes)
+    data, lengths = mx.nd.random.normal(shape=(4, 2, 2)), mx.nd.array([4, 2])
+    expected = layer(data, sequence_length=lengths).asnumpy()
+    read = {"data": data.to_torch(), "lengths": lengths.to_torch()}
+    feed = [read[n.name] for n in module.graph.nodes if n.op == "placeholder"]
+    assert relative_error(module(*feed).detach().numpy(), expected) < 1e-5
