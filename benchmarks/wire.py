@@ -55,7 +55,7 @@ def main() -> None:
     if options.as_worker:
         count()
         return
-    from mxnet.launch import main as launch
+    from mxnet.parallel.launch import main as launch
 
     for workers in options.workers:
         launch(["-n", str(workers), sys.executable, "-m", "benchmarks.wire", "--as-worker"])

@@ -62,7 +62,7 @@ def main() -> None:
     if options.as_worker:
         train()
         return
-    from mxnet.launch import main as launch
+    from mxnet.parallel.launch import main as launch
 
     for workers in options.workers:
         command = [sys.executable, "-m", "benchmarks.workers", "--as-worker"]

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from mxnet.convert import Difference, Report
-from mxnet.convert import convert as convert_model
 
 from mxnet import ndarray as nd
 from mxnet import symbol as sym
 from mxnet.dtypes import to_torch
 from mxnet.formats.atomic import one_commit
 from mxnet.formats.model_files import named_params, write_symbol
+from mxnet.interop import Difference, Report
+from mxnet.interop import convert as convert_model
 from mxnet.interop.conversion import INT8_SUFFIX, INT8_TOLERANCE, convert_to_int8
 from mxnet.interop.onnx.export import DEFAULT_OPSET
 from mxnet.interop.source import as_model, compare, test_inputs

@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mxnet.convert import Report
-
 from mxnet.dtypes import to_torch
-from mxnet.interop import deploy
+from mxnet.interop import Report, deploy
 from mxnet.interop.deploy import TARGETS
 from mxnet.interop.source import as_model
 

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from . import attention, convolution, dense, log_likelihood, recurrent, subgraph_operators
 
-__all__ = ["attention", "convolution", "dense", "holds_graphs", "likelihood", "recurrent"]
+__all__ = ["attention", "convolution", "dense", "log_likelihood", "recurrent", "subgraph_operators"]

@@ -11,8 +11,8 @@ __all__ = [
     "arrays",
     "calibration",
     "conversions",
-    "held_layers",
     "int8",
     "layers",
     "recurrent",
+    "subgraph_layers",
 ]
