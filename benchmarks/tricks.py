@@ -164,7 +164,7 @@ _RECURRENT = ("graph/passes/recurrent.py", "ops/fused/recurrent.py")
 TRICKS = (
     Trick(
         "freed memory is kept", "sum of two arrays of 10 million", _ARITHMETIC,
-        "(a + b).wait_to_read()", ("memory.py",), "tests/_process/test_memory.py::test_an_import_changes_nothing_in_the_process",
+        "(a + b).wait_to_read()", ("_process/memory.py",), "tests/_process/test_memory.py::test_an_import_changes_nothing_in_the_process",
         settings=(("MXNET_KEEP_FREED_MEMORY", "0"),),
     ),
     Trick(
@@ -175,13 +175,13 @@ TRICKS = (
     Trick(
         "fused optimizers", "Adam over 160 parameters", _OPTIMIZER, "update(numbers, grads, weights)",
         ("ops/training/fused.py",), "tests/ops/training/test_updates.py::test_operators_and_lists_agree",
-        without="import mxnet.ops.training.fused as f; f._can_fuse = lambda *_: False\n", number=20,
+        without="import mxnet.ops.training.fused as f; f.fused_optimizers = None\n", number=20,
     ),
     Trick(
         "captured steps", "forward and backward through 250 small operators", _TRAINED_CHAIN, "step()",
-        ("runtime/capture.py", "runtime/captured_step.py", "runtime/repetition.py"),
+        ("runtime/capture/kernels.py", "runtime/capture/step.py", "runtime/capture/replay.py"),
         "tests/grammar/test_repeated_steps.py::test_captured_steps_equal_first_steps",
-        without="from mxnet.runtime.repetition import Repetition; Repetition.is_possible = lambda *_: False\n", number=5,
+        without="from mxnet.runtime.capture.replay import Repetition; Repetition.is_possible = lambda *_: False\n", number=5,
     ),
     Trick("specialize", "ResNet-18 b1", _RESNET, _PREDICT, ("runtime/program.py",), _PASSES),
     Trick("in_place", "12 operators on 400,000 elements", _MIDDLE, "run()", ("runtime/program.py",), _PASSES, number=5),
@@ -226,7 +226,7 @@ TRICKS = (
     Trick("batch_projections", "35 products of slices by one weight", _SLICES, "run()", ("graph/passes/recurrent.py",),
         "tests/graph/test_optimize.py::test_unrolled_cells_project_their_input_at_once", number=20),
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
-        ("graph/passes/composites.py", "ops/fused/likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
+        ("graph/passes/composites.py", "ops/fused/log_likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
         "tests/runtime/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
 )  # fmt: skip

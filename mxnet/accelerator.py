@@ -97,15 +97,12 @@ def count() -> int:
 
 def _kind() -> str | None:
     """Return torch's name for the kind of accelerator that is usable here, or None."""
-    if hasattr(torch, "accelerator"):  # from torch 2.6 on
-        device = torch.accelerator.current_accelerator()
-        kinds = () if device is None else (device.type,)
-    else:
-        kinds = (*_KINDS, torch._C._get_privateuse1_backend_name())
-    for kind in kinds:
-        module = getattr(torch, kind, None)
-        if module is not None and module.is_available() and module.device_count() > 0:
-            return kind
+    device = torch.accelerator.current_accelerator()
+    if device is None:
+        return None
+    module = getattr(torch, device.type, None)
+    if module is not None and module.is_available() and module.device_count() > 0:
+        return device.type
     return None
 
 

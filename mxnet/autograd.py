@@ -38,6 +38,7 @@ from .runtime.recording import (
     state,
 )
 from .runtime.tracing import traced_entry
+from .torch_private import set_grad_enabled
 
 __all__ = [
     "Function",
@@ -72,7 +73,7 @@ class _Scope:
         if recording is not None:
             _switch_recording(recording)
             if enabled != recording:
-                torch._C._set_grad_enabled(recording)
+                set_grad_enabled(recording)
         if self._training is not None:
             state.training = self._training
 
@@ -83,7 +84,7 @@ class _Scope:
             if session is not None and not session.finished:
                 state.session = session  # recording continues where it was interrupted
         if self._recording is not None:
-            torch._C._set_grad_enabled(enabled)
+            set_grad_enabled(enabled)
 
 
 def _switch_recording(recording: bool) -> None:
@@ -183,7 +184,7 @@ def set_recording(is_recording: bool) -> bool:
     previous = state.recording
     _switch_recording(bool(is_recording))
     if is_recording:
-        torch._C._set_grad_enabled(True)
+        set_grad_enabled(True)
     return previous
 
 

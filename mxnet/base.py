@@ -50,7 +50,7 @@ RecordIOHandle = RtcHandle = CudaModuleHandle = CudaKernelHandle = ctypes.c_void
 ProfileHandle = DLPackHandle = ctypes.c_void_p
 
 
-_INSIDE = tuple(str(Path(inspect.getfile(module)).parent) + os.sep for module in (env, torch))
+_INSIDE = tuple(str(Path(file).parent) + os.sep for file in (__file__, torch.__file__))
 
 
 def users_stacklevel() -> int:

@@ -37,7 +37,7 @@ def quantized(name):
 
 def session(name):
     import onnxruntime
-    from mxnet.onnx.export import build_model
+    from mxnet.interop.onnx.export import build_model
     small, x = quantized(name)
     with tempfile.TemporaryDirectory() as folder:
         prefix = str(pathlib.Path(folder) / "net")

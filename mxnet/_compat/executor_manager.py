@@ -21,6 +21,7 @@ from ..module.batch_slices import (
 )
 from ..ndarray import NDArray
 from ..symbol import Symbol
+from .star_imports import complete_star_imports
 
 __all__ = ["DataParallelExecutorGroup", "DataParallelExecutorManager"]
 
@@ -256,3 +257,6 @@ class DataParallelExecutorManager:
     def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
         """Show the metric the outputs for the batch that was loaded."""
         self.curr_execgrp.update_metric(metric, labels, pre_sliced)
+
+
+complete_star_imports("executor_manager")

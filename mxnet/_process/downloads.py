@@ -68,7 +68,7 @@ def download_file(
 
     >>> _ = Path("a.txt").write_text("text")
     >>> here = Path("a.txt").absolute().as_uri()
-    >>> mx.downloads.download_file([here + ".none", here], Path("b.txt"))
+    >>> mx._process.downloads.download_file([here + ".none", here], Path("b.txt"))
     >>> Path("b.txt").read_text()
     'text'
     """

@@ -42,6 +42,14 @@ VARIABLES = {
             "The largest image that is decoded, in pixels (width times height). The size that a "
             "file claims is looked at before any memory is taken. 0 means no limit.",
         ),
+        Variable(
+            "MXNET_WITHOUT_TORCH_PRIVATE",
+            str,
+            "",
+            "Parts of torch's private API that are not to be used, separated by commas, or 'all'. "
+            "Public functions take their place, with the same results. `mx doctor` names the parts "
+            "that this torch lacks.",
+        ),
         Variable("MXNET_HOME", str, "~/.mxnet", "Where models and data sets are."),
         Variable(
             "MXNET_GLUON_REPO",

@@ -109,7 +109,7 @@ def map_large_arrays(largest: int) -> None:
 def return_freed_memory() -> None:
     """Give memory that no array uses any more back to the system, where the allocator can.
 
-    >>> mx.memory.return_freed_memory()
+    >>> mx._process.memory.return_freed_memory()
     """
     gc.collect()
     if sys.platform.startswith("linux") and platform.libc_ver()[0] == "glibc":
@@ -283,18 +283,3 @@ def _gpu_lines() -> list[str]:
         f"gpu({i}): {allocated:,} bytes in arrays, {reserved:,} reserved, at most {peak:,}"
         for i, (allocated, reserved, peak) in enumerate(uses)
     ]
-
-
-def has_one_owner(tensor: torch.Tensor) -> bool:
-    """Return whether no other tensor, NumPy array or DLPack capsule is on a tensor's memory.
-
-    >>> import torch
-    >>> x = torch.zeros(4)
-    >>> part = x[1:]
-    >>> has_one_owner(torch.zeros(4)), has_one_owner(x)
-    (True, False)
-    """
-    import torch
-
-    # The Python object of a storage, which this call makes, is an owner as well.
-    return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) <= 2

@@ -29,7 +29,7 @@ def hand_over() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-    folder = str(Path(__file__).parents[1])  # the program may have extended sys.path
+    folder = str(Path(__file__).parents[2])  # the program may have extended sys.path
     paths = [p for p in (folder, os.environ.get("PYTHONPATH")) if p]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] (as in multiprocessing)

@@ -20,7 +20,7 @@ from . import env
 __all__ = ["hide_internal_frames", "install", "is_internal"]
 
 _INTERNAL = (
-    *(str(Path(file).parent) + os.sep for file in (env.__file__, torch.__file__)),
+    *(str(folder) + os.sep for folder in (Path(__file__).parents[1], Path(torch.__file__).parent)),
     "<generated function of ",
     "<prepared graph>",
     "<mxnet.",

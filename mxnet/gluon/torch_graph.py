@@ -87,10 +87,8 @@ def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
     program = Program(graph, mode, device, facts, optimized=False)
     before, state.training = state.training, training
     # oneDNN's LSTM returns nothing for a result that is not needed; AOTAutograd refuses that.
-    onednn = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
     try:
-        return program.run(tensors)
+        with torch.backends.mkldnn.flags(enabled=False):
+            return program.run(tensors)
     finally:
         state.training = before
-        torch._C._set_mkldnn_enabled(onednn)

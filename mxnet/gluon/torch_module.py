@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from .. import autograd
 from .._compat.companions import call_after_import
@@ -25,6 +24,7 @@ from ..error import DTypeError, InvalidValue, MXNetError
 from ..ndarray import NDArray
 from ..runtime.array import current, new_object, plain, set_plain, wrap_plain, wrap_shared
 from ..runtime.recording import TORCH_LEAF, Member, Source, state
+from ..torch_private import DYNAMO, has_backward_hooks, tree_map
 from ..util import is_np_array
 from .block import Block
 from .hybrid import HybridBlock
@@ -136,7 +136,7 @@ def _prepare_dynamo(dynamo: Any) -> None:
 
 
 # Dynamo brings in half of torch, and SymPy: `torch.compile` imports it, `import mxnet` does not.
-call_after_import("torch._dynamo", _prepare_dynamo)
+call_after_import(DYNAMO, _prepare_dynamo)
 
 
 def _rebuild(block: Block, flags: dict[str, bool], frozen: list[str]) -> nn.Module:
@@ -216,7 +216,7 @@ def calling_hooks(module: GluonModule) -> Iterator[None]:
     since a graph calls no blocks, hybridized ones run without theirs meanwhile.
     """
     watched = [m for m in module._parts if m._forward_pre_hooks or m._forward_hooks]
-    if any(m._backward_hooks or m._backward_pre_hooks for m in module._parts):
+    if any(map(has_backward_hooks, module._parts)):
         warnings.warn(
             "backward hooks of modules inside as_torch() are not called: have a forward hook call "
             "output.register_hook, or register them on the whole module.",
@@ -283,7 +283,7 @@ def to_arrays(values: Any) -> Any:
     """
     cls = NDArray.numpy_class if is_np_array() else NDArray
     assert cls is not None
-    return pytree.tree_map(lambda v: _to_array(cls, v) if isinstance(v, Tensor) else v, values)
+    return tree_map(lambda v: _to_array(cls, v) if isinstance(v, Tensor) else v, values)
 
 
 def _to_array(cls: type[NDArray], tensor: Tensor) -> NDArray:
@@ -299,7 +299,7 @@ def _to_array(cls: type[NDArray], tensor: Tensor) -> NDArray:
 
 def to_tensors(values: Any) -> Any:
     """Return nested values with a tensor in place of each array, tracked while recording."""
-    return pytree.tree_map(lambda v: _to_tensor(v) if isinstance(v, NDArray) else v, values)
+    return tree_map(lambda v: _to_tensor(v) if isinstance(v, NDArray) else v, values)
 
 
 def _to_tensor(array: NDArray) -> Tensor:

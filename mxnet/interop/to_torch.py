@@ -10,14 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-)
 from torch.func import functionalize
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 
+from .. import torch_private
 from ..base import is_np_shape
 from ..error import MXNetError
 from ..graph import Graph, Node, interpret
@@ -30,7 +27,6 @@ from .source import Model, as_model
 from .torch_rows import IGNORED_INPUTS, REFUSED, TORCH_ROWS, NoRow
 
 aten = torch.ops.aten
-VIEWS = (aten.view.default, aten._unsafe_view.default)
 
 
 def data_dependent_errors() -> tuple[type[Exception], ...]:
@@ -39,7 +35,7 @@ def data_dependent_errors() -> tuple[type[Exception], ...]:
         GuardOnDataDependentSymNode,
     )
 
-    return GuardOnDataDependentSymNode, DataDependentOutputException, DynamicOutputShapeException
+    return GuardOnDataDependentSymNode, *torch_private.data_dependent_errors()
 
 
 class UnsupportedTorch(MXNetError, NotImplementedError):
@@ -327,7 +323,7 @@ class TorchWriter:
         # The examples lie in memory row by row, what runs later may not.
         is_strided = any(n.target is aten.as_strided.default for n in traced.graph.nodes)
         for inner in traced.graph.nodes:
-            if inner.target in VIEWS:
+            if torch_private.is_view_kernel(inner.target):
                 inner.target = aten.reshape.default
             if inner.op == "placeholder":
                 value = next(rest)

@@ -197,7 +197,7 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
 
 def apart(source: Tensor, target: Tensor) -> Tensor:
     """Return what is to be written, copied if it lies in the same memory: reading comes first."""
-    shares = source.untyped_storage()._cdata == target.untyped_storage()._cdata
+    shares = source.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
     return source.clone() if shares else source
 
 

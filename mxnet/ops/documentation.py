@@ -448,7 +448,7 @@ FOLDERS = {
         "then_input_locs": "Positions, among the inputs, of what the first body reads.",
         "else_input_locs": "Positions, among the inputs, of what the second body reads.",
     },
-    "running": {
+    "custom": {
         "*data": "The inputs, in the order of the operator's ``list_arguments()``.",
         "op_type": "Name under which the operator was registered.",
     },

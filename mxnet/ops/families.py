@@ -19,6 +19,7 @@ from torch import Tensor
 from .. import dtypes
 from .._process.caches import store
 from ..error import DTypeError, ShapeError
+from ..torch_private import count_dispatch_modes
 from .attributes import Shape
 from .declare import Op, op
 from .shapes import TypePattern, broadcast, reduced, reduced_axes, same
@@ -26,8 +27,6 @@ from .tracing import is_traced
 
 Kernel = Callable[..., Tensor]
 BOOL = torch.bool
-# Kernels without a public name: they skip the checks of `torch.nn.functional`.
-torch_nn: Any = torch._C._nn  # type: ignore[attr-defined]  # not in torch's stubs
 axes_of = lru_cache(maxsize=4096)(reduced_axes)
 
 
@@ -54,7 +53,7 @@ def number(value: float, dtype: torch.dtype) -> Tensor:
     """
     if not value and math.copysign(1.0, value) < 0:  # -0.0 and 0.0 are equal keys
         return _tensor_of(value, dtype)
-    if torch._C._len_torch_dispatch_stack():  # torch.compile and its like take tensors of their own
+    if count_dispatch_modes():  # torch.compile and its like take tensors of their own
         return _tensor_of(value, dtype)
     numbers = known_numbers[dtype]
     match = numbers.get(value)

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from ..torch_private import count_dispatch_modes, count_function_modes
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -88,8 +90,8 @@ def is_watched() -> bool:
         graphs
         or torch.is_anomaly_enabled()
         or torch.is_autocast_enabled("cpu")
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._len_torch_function_stack()
+        or count_dispatch_modes()
+        or count_function_modes()
     )
 
 

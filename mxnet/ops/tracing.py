@@ -14,6 +14,8 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
+from ..torch_private import assert_async
+
 _active: ContextVar[bool] = ContextVar("traced", default=False)
 
 
@@ -35,7 +37,7 @@ def tracing() -> Iterator[None]:
 def check_values(condition: Tensor, error: Exception) -> None:
     """Raise an error unless a condition holds; a recorded program checks it when it runs."""
     if is_traced():
-        torch._assert_async(condition, str(error))
+        assert_async(condition, str(error))
     elif not condition:
         raise error
 

@@ -27,6 +27,7 @@ from ..error import DTypeError, MXNetError, ShapeError
 from ..ndarray import NDArray, zeros
 from ..ops.training.rules import Rule, TensorList
 from ..runtime.array import is_sparse, plain, wrap_plain
+from ..torch_private import foreach
 from .base import Index, Optimizer, is_half, warn_of_half
 
 HALF = (torch.float16, torch.bfloat16)
@@ -381,7 +382,7 @@ class ListOptimizer(Optimizer):
             for batch in group.batches(slopes, lrs, wds, times):
                 self._step_batch(batch)
             if group.halves is not None:
-                torch._foreach_copy_(group.halves, group.weights)
+                foreach("copy_")(group.halves, group.weights)
 
     def _plan(
         self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any], mixed: bool

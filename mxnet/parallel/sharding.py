@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..torch_private import foreach
 from .group import Group
 from .reduction import BITS, Bucket, PendingBucket, Reducer
 
@@ -218,5 +219,5 @@ class Gathering:
             if rank != group.rank and parts:
                 pieces = received.split([part.numel() for part in parts])
                 new = [piece.view(part.shape) for piece, part in zip(pieces, parts, strict=True)]
-                torch._foreach_copy_(parts, new)
+                foreach("copy_")(parts, new)
         self._reducer.give_back(self._buffer)

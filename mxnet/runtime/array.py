@@ -25,6 +25,7 @@ from torch import Tensor
 
 from .._process.memory import expose
 from ..error import MXNetError
+from ..torch_private import is_view
 from .recording import (
     LEAF,
     STAND_IN,
@@ -86,7 +87,7 @@ def plain(array: Any) -> Tensor:
             return array._densified()
         tracked = array._member.tensor
         data = array._data = tracked.data
-        if tracked._is_view():  # writes into the array that it is a part of are counted elsewhere
+        if is_view(tracked):  # writes into the array that it is a part of are counted elsewhere
             expose(data)
     return data
 

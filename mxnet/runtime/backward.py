@@ -11,9 +11,8 @@ from torch import Tensor
 
 from .. import accelerator
 from ..error import MXNetError, memory_error
+from ..torch_private import is_freed_error, is_overwritten_error, run_backward
 from .recording import state
-
-_engine = torch.autograd.Variable._execution_engine.run_backward
 
 NOT_RECORDED = (
     "Cannot differentiate node because it is not in a computational graph. You need to set "
@@ -46,16 +45,7 @@ def backward(
     create : whether to record the gradients, so that they can be differentiated again.
     found : collects what hooks of leaves see before the end; see `Gradient.receive`.
     """
-    run = partial(
-        _engine,
-        tuple(heads),
-        tuple(starts),
-        keep,
-        create,
-        tuple(leaves),
-        True,  # leaves may be out of reach
-        accumulate_grad=not leaves,
-    )
+    run = partial(run_backward, heads, starts, leaves, keep, create)
     outer = state.session, state.found
     state.session, state.found = None, found
     try:
@@ -76,9 +66,9 @@ def backward(
 def _explain(error: RuntimeError) -> MXNetError:
     """Return torch's complaint about a graph in MXNet's words."""
     text = str(error)
-    if "second time" in text:
+    if is_freed_error(error):
         return MXNetError(NOT_RECORDED)
-    if "modified by an inplace operation" in text:
+    if is_overwritten_error(error):
         return MXNetError(
             "backward: an array that the gradient needs was changed in place after it was used in "
             "record(). Write into it after backward, or change a copy: y = x.copy(). "

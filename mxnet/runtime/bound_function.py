@@ -12,6 +12,7 @@ from ..accelerator import get_rng_state
 from ..context import Context, torch_device
 from ..graph.graph import Graph
 from ..ndarray.sparse import BaseSparseNDArray
+from ..torch_private import set_grad_enabled
 from .array_kernels import member_of_graph, tensor_of
 from .backends import BackendProgram, chosen_backend
 from .backward import backward
@@ -118,11 +119,11 @@ class BoundFunction:
 
     def _run(self, feed: Sequence[Any], request: Request, records: bool) -> list[Head]:
         grad_mode = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(records)
+        set_grad_enabled(records)
         try:
             return self.function.run(feed, request, self._watcher)
         finally:
-            torch._C._set_grad_enabled(grad_mode)
+            set_grad_enabled(grad_mode)
 
     def backward(self, out_grads: Any, is_train: bool) -> None:
         """Write the gradients of the arguments; see `Executor.backward`."""

@@ -9,13 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from .. import dtypes
-from .._process.memory import has_one_owner
 from ..context import Context
 from ..error import did_you_mean
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..numpy import ndarray
+from ..torch_private import has_one_owner
 from .apply import stored_context
 from .array import plain, wrap_plain, writable
 from .bound_arrays import BoundArrays, reshape_arrays

@@ -75,7 +75,7 @@ def _libraries() -> dict[str, bool]:
         "BLAS_ATLAS": "blas_info=atlas" in built,
         "BLAS_MKL": torch.backends.mkl.is_available(),
         "BLAS_APPLE": "blas_info=accelerate" in built,
-        "LAPACK": torch._C.has_lapack,
+        "LAPACK": "lapack_info=" in built,
         "MKLDNN": torch.backends.mkldnn.is_available(),
         "OPENCV": importlib.util.find_spec("cv2") is not None,
         "CAFFE": False,

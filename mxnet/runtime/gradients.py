@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from .._process.caches import ForkSafeLock
-from .._process.memory import has_one_owner, untouched_zeros
+from .._process.memory import untouched_zeros
 from ..error import InvalidValue, MXNetError, ShapeError, reporting_memory
+from ..torch_private import foreach, has_one_owner, is_zero_tensor
 from .array import leave_graphs, plain, set_leaf, set_member, wrap_plain
 from .backward import NOT_RECORDED, backward
 from .integers import leaf_tensor, truncate
@@ -58,11 +59,12 @@ class GradientWatcher(Protocol):
 class Gradient(Source):
     """Where backward writes an array's gradient, and how."""
 
-    __slots__ = ("array", "fresh", "is_separate", "is_sparse", "req", "watcher")
+    __slots__ = ("array", "fresh", "is_observed", "is_separate", "is_sparse", "req", "watcher")
 
     def __init__(self, array: NDArray | None, req: str) -> None:
         self.array, self.req = array, req
         self.watcher: GradientWatcher | None = None
+        self.is_observed = False  # whether a hook of the leaf calls `receive`
         self.is_sparse = array is not None and array._dtype is None
         # Whether it cannot be written together with others.
         self.is_separate = array is not None and (
@@ -152,7 +154,7 @@ def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
         target = array._data  # pyright: ignore[reportOptionalMemberAccess]
         if target is None:
             target = plain(array)
-        if gradient.layout is not torch.strided or gradient._is_zerotensor():
+        if gradient.layout is not torch.strided or is_zero_tensor(gradient):
             gradient = _with_memory(gradient)
         key = record.req, target.dtype
         group = groups.get(key)
@@ -163,9 +165,9 @@ def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
     for (req, _), (targets, gradients) in groups.items():
         if req == "add":
             with _ADDING:
-                torch._foreach_add_(targets, gradients)
+                foreach("add_")(targets, gradients)
         else:
-            torch._foreach_copy_(targets, gradients)
+            foreach("copy_")(targets, gradients)
     for watcher in watched:
         watcher.note_written()
 
@@ -174,7 +176,7 @@ def _with_memory(gradient: Tensor) -> Tensor:
     """Return a gradient as an ordinary tensor: torch has sparse ones, and zeros without memory."""
     if gradient.layout is not torch.strided:
         return gradient.to_dense()
-    if gradient._is_zerotensor():
+    if is_zero_tensor(gradient):
         return torch.zeros(gradient.shape, dtype=gradient.dtype, device=gradient.device)
     return gradient
 
@@ -226,7 +228,7 @@ def add_leaf(array: NDArray, leaf: Tensor, record: Gradient) -> None:
     """Make an array the leaf of graphs that a tensor represents."""
     leaf.register_post_accumulate_grad_hook(record.take_accumulated)
     if leaf.numel() >= MIN_LARGE and not record.is_separate:
-        leaf.register_hook(record.receive)
+        _observe(record, leaf)
     set_leaf(array, leaf, record)
 
 
@@ -241,7 +243,8 @@ def watch(array: NDArray, watcher: GradientWatcher) -> Gradient:
 
 def _observe(record: Gradient, leaf: Tensor) -> None:
     """Have a small gradient received before backward ends, as large ones always are."""
-    if not leaf._backward_hooks:
+    if not record.is_observed:
+        record.is_observed = True
         leaf.register_hook(record.receive)
 
 
@@ -461,7 +464,7 @@ def _copy(gradient: Tensor) -> Tensor:
     """Return a gradient in memory of its own; torch's may be that of another, or of a head's."""
     if gradient.layout is not torch.strided:
         return gradient.clone()
-    if gradient._is_zerotensor():
+    if is_zero_tensor(gradient):
         return _with_memory(gradient)
     return gradient.clone(memory_format=torch.contiguous_format)
 

@@ -18,7 +18,6 @@ is freed is determined when a later session takes the array.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ import torch
 from torch import Tensor
 
 from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
+from ..torch_private import is_freed
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -443,38 +443,13 @@ def _is_freed_below(node: Any) -> bool | None:
     """
     seen, waiting = {node}, [node]
     for current in waiting:
-        if (freed := _is_freed(current)) is not None:
+        if (freed := is_freed(current)) is not None:
             return freed
         for below, _ in current.next_functions:
             if below is not None and below not in seen:
                 seen.add(below)
                 waiting.append(below)
     return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _saved_names(kind: type) -> tuple[str, ...]:
-    names = [name for name in dir(kind) if name.startswith("_saved_")]
-    return (*names, *(["saved_tensors"] if hasattr(kind, "saved_tensors") else []))
-
-
-def _is_freed(node: Any) -> bool | None:
-    if (freed := getattr(node, "is_freed", None)) is not None:
-        return freed
-    for name in _saved_names(type(node)):
-        try:
-            saved = getattr(node, name)
-        except RuntimeError as error:
-            if "second time" in str(error):
-                return True
-            continue
-        if isinstance(saved, Tensor) or (isinstance(saved, tuple) and _has_tensor(saved)):
-            return False
-    return None
-
-
-def _has_tensor(saved: tuple) -> bool:
-    return any(isinstance(s, Tensor) for s in saved)
 
 
 def reachable(starts: set) -> set:

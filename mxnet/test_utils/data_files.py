@@ -302,7 +302,7 @@ def get_im2rec_path(home_env: str = "MXNET_HOME") -> str:
     >>> mx.test_utils.get_im2rec_path().endswith("im2rec.py")
     True
     """
-    candidates = [Path(__file__).parent.parent / "tools" / "im2rec.py"]
+    candidates = [Path(__file__).parent.parent / "io" / "im2rec.py"]
     if home_env in os.environ:
         candidates.insert(0, Path(os.environ[home_env], "tools", "im2rec.py"))
     for candidate in candidates:

@@ -15,8 +15,8 @@ UPWARD_IMPORTS = pathlib.Path(__file__).parent / "upward_imports.txt"
 LAYERS = [
     {
         "accelerator", "base", "context", "dtypes", "error", "registry", "name", "attribute",
-        "libinfo", "_process", "_compat", "_compat/companions", "_compat/module_names",
-        "_compat/star_imports", "runtime", "runtime/features",
+        "libinfo", "torch_private", "_process", "_compat", "_compat/companions",
+        "_compat/module_names", "_compat/star_imports", "runtime", "runtime/features",
     },
     {"ops", "formats"},
     {

@@ -284,7 +284,7 @@ def test_ctrl_c_ends_a_program_with_a_line(tmp_path, capsys):
     assert main(["run", str(path)]) == 130
     assert capsys.readouterr().err == f"\nInterrupted at {path}, line 2.\n"
     training = """
-    from mxnet.interrupts import explain_interrupt
+    from mxnet._process.interrupts import explain_interrupt
     with explain_interrupt(lambda: "Interrupted. Epoch 3 is saved."):
         raise KeyboardInterrupt
     """

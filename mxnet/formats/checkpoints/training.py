@@ -45,7 +45,7 @@ class Checkpoint(NamedTuple):
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
-    >>> _ = mx.checkpoint.save("run", step=7, net=net)
+    >>> _ = mx.checkpoint.save("loaded_run", step=7, net=net)
     >>> type(mx.checkpoint.load("run", net=net)).__name__
     'Checkpoint'
     """
@@ -99,8 +99,8 @@ def save(
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
-    >>> path = mx.checkpoint.save("run", step=7, net=net, extra={"epoch": 1})
-    >>> mx.checkpoint.load("run", net=net).extra
+    >>> path = mx.checkpoint.save("saved_run", step=7, net=net, extra={"epoch": 1})
+    >>> mx.checkpoint.load("saved_run", net=net).extra
     {'epoch': 1}
     """
     if keep < 1:
@@ -173,8 +173,8 @@ def load(
 
     >>> net = mx.gluon.nn.Dense(1, in_units=2)
     >>> net.initialize()
-    >>> _ = mx.checkpoint.save("run", step=7, net=net)
-    >>> mx.checkpoint.load("run", net=net).step
+    >>> _ = mx.checkpoint.save("loaded_run", step=7, net=net)
+    >>> mx.checkpoint.load("loaded_run", net=net).step
     7
     """
     background.wait()

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data._utils.collate import default_collate_fn_map
 
 from ...context import current_context
 from ...dtypes import to_torch
 from ...error import DTypeError, MXNetError, ShapeError
 from ...ndarray import NDArray
 from ...runtime.array import plain, wrap_plain
+from ...torch_private import collate_functions
 from ...util import is_np_array
 
 __all__ = ["Append", "AsList", "Group", "Pad", "Stack", "default_batchify_fn"]
@@ -67,7 +67,7 @@ def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.
     return plain(_stacked(arrays))
 
 
-default_collate_fn_map[NDArray] = _collate  # so that it takes Gluon's data sets
+collate_functions()[NDArray] = _collate  # so that it takes Gluon's data sets
 
 
 def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:

@@ -25,6 +25,7 @@ from ...dtypes import to_bytes
 from ...error import OutOfMemory
 from ...ndarray import NDArray
 from ...runtime.array import is_sparse, plain, wrap_plain
+from ...torch_private import count_users
 
 __all__ = ["Sendable", "SharedPieces", "release", "remove_leftovers", "share"]
 
@@ -193,7 +194,7 @@ class SharedPieces:
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """Return an array in shared memory for a part of the next batch, if users can be seen."""
-        if _count_users is None:
+        if count_users is None:
             return None
         size = torch.Size(shape).numel() * dtype.itemsize
         memory = self.take(size)
@@ -219,9 +220,6 @@ class SharedPieces:
             return share(size)
 
 
-_count_users: Any = getattr(torch._C, "_storage_Use_Count", None)
-
-
 class _Piece:
     """A piece of shared memory, and how many tensors use it when nobody else does."""
 
@@ -231,11 +229,13 @@ class _Piece:
         self._users = self._count()
 
     def _count(self) -> int:
-        return 0 if _count_users is None else _count_users(self._storage._cdata)
+        return 0 if count_users is None else count_users(self._storage)
 
     @property
     def is_free(self) -> bool:
         """Whether the parent has read it, and no array of the program lies in it."""
+        if count_users is None:  # an array of the program may lie in it
+            return False
         return int(self.memory[-1]) == FREE and self._count() == self._users
 
 

@@ -30,14 +30,13 @@ import numpy.random
 import torch
 from torch.utils.data import DataLoader as TorchLoader
 from torch.utils.data import Dataset as TorchDataset
-from torch.utils.data._utils import signal_handling
-from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from ... import accelerator
 from ...base import is_np_shape
 from ...error import MXNetError
 from ...formats.image_codec import limit_threads, resting_threads
 from ...random import host_rng
+from ...torch_private import find_worker_parts
 from ...util import is_np_array, set_np
 from . import batchify
 from .transfer import Packed, Sendable, SharedPieces, pack, remove_leftovers, unpack
@@ -217,6 +216,7 @@ END_CHECK = 10.0  # seconds within which the death of a worker must show
 PARENT_CHECK = 2.0  # seconds between a worker's looks whether the parent still lives
 
 _END = object()
+_TORCH: Any = find_worker_parts()
 
 
 class WorkerProcesses(TorchLoader):
@@ -329,7 +329,7 @@ class WorkerProcesses(TorchLoader):
             raise
 
 
-class _Arrivals(_MultiProcessingDataLoaderIter):
+class _Arrivals(_TORCH.iterator):
     """Torch's iterator, except that a death is noticed at once, but only where it matters.
 
     Torch looks for the dead after `timeout` alone, and else has a signal raise an error wherever
@@ -344,9 +344,9 @@ class _Arrivals(_MultiProcessingDataLoaderIter):
 
     def _heed_signals(self, wish: bool) -> None:
         if wish and not self._worker_pids_set:
-            signal_handling._set_worker_pids(id(self), tuple(w.pid for w in self._workers))
+            _TORCH.watch(id(self), tuple(w.pid for w in self._workers))
         elif self._worker_pids_set and not wish:
-            signal_handling._remove_worker_pids(id(self))
+            _TORCH.forget(id(self))
         self._worker_pids_set = wish
 
     def _try_get_data(self, timeout: float = LOOK) -> tuple[bool, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils import _pytree as pytree
 
 from ... import autograd, dtypes
 from ...context import Context, listed_contexts
@@ -17,6 +16,7 @@ from ...ndarray import NDArray
 from ...runtime.array import current, plain, wrap
 from ...runtime.recording import Step, StepKind, record_step
 from ...symbol import Symbol
+from ...torch_private import tree_leaves, tree_map
 from ...util import is_np_shape
 from ..block import HybridBlock
 from ..parameter import Parameter, ParameterDict
@@ -215,10 +215,10 @@ class TorchBlock(HybridBlock):
 
     def _wrap(self, outputs: Any, args: Sequence[Any], inputs: Sequence[Any]) -> Any:
         """Return the module's outputs as arrays, each on memory of its own."""
-        arrays = [a for a in pytree.tree_leaves(list(args)) if isinstance(a, NDArray)]
+        arrays = [a for a in tree_leaves(list(args)) if isinstance(a, NDArray)]
         cls = type(arrays[0]) if arrays else NDArray
         ctx = arrays[0]._ctx if arrays else None
-        taken = {_address(t) for t in pytree.tree_leaves(inputs) if isinstance(t, Tensor)}
+        taken = {_address(t) for t in tree_leaves(inputs) if isinstance(t, Tensor)}
         taken.update(_address(param.as_torch()) for param in self._reg_params.values())
         results: list[NDArray] = []
 
@@ -233,7 +233,7 @@ class TorchBlock(HybridBlock):
             results.append(wrap(cls, tensor if has_shape else tensor.reshape(1), ctx))
             return results[-1]
 
-        converted = pytree.tree_map(convert, outputs)
+        converted = tree_map(convert, outputs)
         sources = [*arrays, *(p.data() for p in self._reg_params.values() if p._differentiable)]
         step = Step(StepKind.FUNCTION, [a.shape for a in results])
         record_step(results[0] if len(results) == 1 else results, step, sources)

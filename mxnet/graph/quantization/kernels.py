@@ -23,16 +23,7 @@ from ...ops.quantization.int8 import (
     int8_dense,
     pack,
 )
-
-try:
-    _convolve = torch.ops.onednn.qconv_pointwise.default
-    _convolve_and_add = torch.ops.onednn.qconv2d_pointwise.binary
-    _pack_convolution = torch.ops.onednn.qconv_prepack.default
-    _transform = torch.ops.onednn.qlinear_pointwise.default
-    _pack_dense = torch.ops.onednn.qlinear_prepack.default
-    CAN_PACK = torch.backends.mkldnn.is_available()
-except (AttributeError, RuntimeError):  # a torch without oneDNN's 8-bit kernels
-    CAN_PACK = False
+from ...torch_private import Int8Kernels, int8_kernels
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
 MaybeTensor = Tensor | None
@@ -74,12 +65,15 @@ class _Prepared:
         return run(data, other)
 
     def _choose(self, data: Tensor, parameters: tuple[MaybeTensor, ...]) -> Run | None:
-        if not CAN_PACK or data.device.type != "cpu" or data.dtype is not torch.uint8:
+        kernels = int8_kernels()
+        if kernels is None or data.device.type != "cpu" or data.dtype is not torch.uint8:
             return None
         weights = self._read(*parameters, **self._attrs)
         if not data.numel() or not self._fits(data, weights):
             return None
-        return self._by_onednn(data, weights) if weights.are_exact else self._by_floats(weights)
+        if not weights.are_exact:
+            return self._by_floats(weights)
+        return self._by_onednn(kernels, data, weights)
 
     def _shifted_bias(self, weights: Weights) -> Tensor:
         """Return the bias for data whose zero is taken to be 0."""
@@ -97,7 +91,7 @@ class _Prepared:
     def _fits(self, data: Tensor, weights: Weights) -> bool:
         raise NotImplementedError
 
-    def _by_onednn(self, data: Tensor, weights: Weights) -> Run | None:
+    def _by_onednn(self, kernels: Int8Kernels, data: Tensor, weights: Weights) -> Run | None:
         raise NotImplementedError
 
     def _by_floats(self, weights: Weights) -> Run | None:
@@ -128,12 +122,12 @@ class PreparedConvolution(_Prepared):
         shape = (self._attrs["num_filter"], data.shape[1] // self._groups, *self._attrs["kernel"])
         return data.ndim == 4 and weights.integers.shape == shape
 
-    def _by_onednn(self, data: Tensor, weights: Weights) -> Run | None:
+    def _by_onednn(self, kernels: Int8Kernels, data: Tensor, weights: Weights) -> Run | None:
         windows = (self._stride, self._pad, self._dilate, self._groups)
         zero, bias, steps = self._zero, weights.bias, weights.steps
         if zero and not any(self._pad):
             zero, bias = 0, self._shifted_bias(weights)
-        packed = _pack_convolution(
+        packed = kernels.pack_convolution(
             weights.integers, steps, self._step, zero, *windows, list(data.shape)
         )
         zeros = torch.zeros(len(steps), dtype=torch.int32)
@@ -141,7 +135,8 @@ class PreparedConvolution(_Prepared):
         end = (*windows, *self._out, self._dtype)
         if not self._attrs["adds"]:
             last = (self._activation, [], "")
-            return lambda data, other: _convolve(_channels_last(data), *layer, bias, *end, *last)
+            convolve = kernels.convolve
+            return lambda data, other: convolve(_channels_last(data), *layer, bias, *end, *last)
         if self._dtype is not torch.uint8:
             return self._by_floats(weights)
         owns, relu = self._attrs["owns_other"], self._activation
@@ -153,7 +148,7 @@ class PreparedConvolution(_Prepared):
             # oneDNN writes the sum over the array that is added.
             other = _channels_last(other) if owns else other.clone(memory_format=CHANNELS_LAST)
             data = _channels_last(data)
-            return _convolve_and_add(data, *layer, other, bias, *end, *sum_of, *last)
+            return kernels.convolve_and_add(data, *layer, other, bias, *end, *sum_of, *last)
 
         return run
 
@@ -189,8 +184,8 @@ class PreparedDense(_Prepared):
         width = data[0].numel() if self._attrs["flatten"] else data.shape[-1]
         return weights.integers.shape == (self._attrs["num_hidden"], width)
 
-    def _by_onednn(self, data: Tensor, weights: Weights) -> Run:
-        packed = _pack_dense(weights.integers, None)
+    def _by_onednn(self, kernels: Int8Kernels, data: Tensor, weights: Weights) -> Run:
+        packed = kernels.pack_dense(weights.integers, None)
         bias = self._shifted_bias(weights) if self._zero else weights.bias
         zeros = torch.zeros(len(weights.steps), dtype=torch.int32)
         layer = (self._step, 0, packed, weights.steps, zeros, bias, *self._out, self._dtype)
@@ -198,7 +193,7 @@ class PreparedDense(_Prepared):
 
         def run(data: Tensor, other: Tensor | None) -> Tensor:
             data = data.flatten(1) if flatten else data
-            return _transform(data.contiguous(), *layer, *last)
+            return kernels.transform(data.contiguous(), *layer, *last)
 
         return run
 

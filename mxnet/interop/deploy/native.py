@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ...error import MXNetError
+from ...torch_private import compile_package
 from ..source import Model, Report
 from ..to_torch import to_torch
 from .sample import Sample, copy_template
@@ -32,9 +33,9 @@ def write_libtorch(
     if shutil.which("g++") is None and shutil.which("clang++") is None:
         raise MXNetError("to='libtorch' compiles the model: install a C++ compiler, such as g++.")
     tensors, program = export_program(source, sample)
-    path = torch._inductor.aoti_compile_and_package(program, package_path=str(folder / "model.pt2"))
+    run = compile_package(program, str(folder / "model.pt2"))
     with torch.no_grad():
-        outputs = torch._inductor.aoti_load_package(path)(*tensors)
+        outputs = run(*tensors)
     report = sample.report(as_arrays(outputs), "libtorch", tolerance)
     copy_template("libtorch", folder)
     (folder / "sample").mkdir()

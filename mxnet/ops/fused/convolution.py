@@ -21,10 +21,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
+from ...torch_private import convolution_kernels
 from ..attributes import Count, Floats, PositiveCount
 from ..attributes import Shape as ShapeAttribute
 from ..declare import OneAux, Op, ZeroAux, op
-from ..families import torch_nn
 from ..nn.convolution import (
     CONVOLUTIONS,
     convolution,
@@ -47,14 +47,14 @@ PLAIN: dict[str, Callable[..., Tensor]] = {
     "sigmoid": torch.sigmoid,
     "tanh": torch.tanh,
     "clip": lambda x, low, high: clip.function(x, a_min=low, a_max=high),
-    "leaky": lambda x, slope: torch_nn.leaky_relu(x, slope),
+    "leaky": lambda x, slope: F.leaky_relu(x, slope),
 }
 IN_PLACE: dict[str, Callable[..., Tensor]] = {
     "relu": torch.relu_,
     "sigmoid": torch.sigmoid_,
     "tanh": torch.tanh_,
     "clip": lambda x, low, high: x.clamp_(low, high),
-    "leaky": lambda x, slope: torch_nn.leaky_relu_(x, slope),
+    "leaky": lambda x, slope: F.leaky_relu_(x, slope),
 }
 # What oneDNN calls them.
 ONEDNN = {
@@ -83,14 +83,6 @@ def bind_epilogue(
 MIN_MULTIPLICATIONS = 5_000_000
 MAX_SHAPES = 4  # packed weights depend on the shape of data
 MAX_CHANGES = 16  # weights that changed so often in a row are not worth preparing
-
-try:
-    _fused = torch.ops.mkldnn._convolution_pointwise.default
-    _fused_with_sum = torch.ops.mkldnn._convolution_pointwise.binary
-    _pack = torch.ops.mkldnn._reorder_convolution_weight.default
-    CAN_PACK = torch.backends.mkldnn.is_available()
-except (AttributeError, RuntimeError):  # a torch without oneDNN
-    CAN_PACK = False
 
 
 Run = Callable[[Tensor, Tensor | None], Tensor]
@@ -224,7 +216,7 @@ class PreparedConvolution:
         return run
 
     def _is_packing_profitable(self, data: Tensor, weight: Tensor, out: torch.Size) -> bool:
-        if not CAN_PACK or len(self._kernel) != 2:
+        if len(self._kernel) != 2 or convolution_kernels() is None:
             return False
         if data.dtype is not torch.float32 or data.device.type != "cpu":
             return False
@@ -258,16 +250,18 @@ class PreparedConvolution:
         shape: torch.Size,
     ) -> Run:
         windows = (self._pad, self._stride, self._dilate, self._groups)
-        packed = _pack(weight, *windows, list(shape))
+        kernels = convolution_kernels()
+        assert kernels is not None  # else packing is not profitable
+        packed = kernels.pack(weight, *windows, list(shape))
         name, constants = ONEDNN[self._attrs["epilogue"]], list(self._attrs["constants"])
         after_sum = None if name == NONE else name
 
         def run(data: Tensor, other: Tensor | None) -> Tensor:
             if other is None:
-                return _fused(data, packed, bias, *windows, name, constants, "")
+                return kernels.fused(data, packed, bias, *windows, name, constants, "")
             if other.shape != out_shape or other.dtype is not data.dtype:
                 return self._run_plain(data, other, weights.parameters)
-            return _fused_with_sum(
+            return kernels.fused_with_sum(
                 data, other, packed, bias, *windows, "add", 1.0, after_sum, [], ""
             )
 

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...torch_private import DenseKernels, dense_kernels
 from ..attributes import Positive
 from ..declare import op
 from ..nn.dense import fully_connected
@@ -26,19 +27,12 @@ MIN_ROWS, MAX_ROWS = 4, 32
 MAX_ROW_COUNTS = 2  # packed weights depend on the number of rows
 MAX_CHANGES = 16  # weights that changed so often in a row are not worth packing
 
-try:
-    _transform = torch.ops.mkldnn._linear_pointwise.default
-    _pack = torch.ops.mkldnn._reorder_linear_weight.default
-    CAN_PACK = torch.backends.mkldnn.is_available()
-except (AttributeError, RuntimeError):  # a torch without oneDNN
-    CAN_PACK = False
-
 
 class PreparedDense:
     """The specialized kernel of `FullyConnected` at one node."""
 
-    def __init__(self, attrs: dict[str, Any]) -> None:
-        self._attrs = attrs
+    def __init__(self, attrs: dict[str, Any], kernels: DenseKernels) -> None:
+        self._attrs, self._kernels = attrs, kernels
         self._hidden, self._flattens = attrs["num_hidden"], attrs["flatten"]
         self._source: Unchanged | None = None  # of the packed weights
         self._packed: dict[int, Tensor] = {}
@@ -53,7 +47,7 @@ class PreparedDense:
             return fully_connected.function(data, weight, bias, **self._attrs)
         if self._flattens and data.ndim > 2:
             data = data.flatten(1)
-        return _transform(data, packed, bias, "none", [], "")
+        return self._kernels.transform(data, packed, bias, "none", [], "")
 
     def _find(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
         """Return the weight packed for so many rows, None where it is not to be used."""
@@ -74,7 +68,7 @@ class PreparedDense:
         if is_new and MIN_ROWS <= rows <= MAX_ROWS:
             if not self._fits(data, weight, bias):
                 return None
-            packed = by_rows[rows] = _pack(weight, rows)
+            packed = by_rows[rows] = self._kernels.pack(weight, rows)
         return packed
 
     def _fits(self, data: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
@@ -90,7 +84,8 @@ class PreparedDense:
 @fully_connected.variant("node")
 def prepare_dense(attrs: dict, differentiable: bool) -> Callable | None:
     """Return a kernel that packs the weight, in prediction."""
-    return PreparedDense(attrs) if CAN_PACK and not differentiable else None
+    kernels = None if differentiable else dense_kernels()
+    return None if kernels is None else PreparedDense(attrs, kernels)
 
 
 @op("_project_steps", optional={"bias": lambda a: not a["no_bias"]})

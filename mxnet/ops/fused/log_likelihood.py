@@ -18,7 +18,7 @@ from ..tensor.reduce import mean
 _NO_REDUCTION = 0
 _NEVER = -(1 << 62)  # torch leaves out the label `ignore_index`; here there is none
 _DTYPES = (torch.float32, torch.float64)
-_loss = torch._C._nn.nll_loss  # type: ignore[attr-defined]
+_loss = torch.ops.aten.nll_loss.default
 _loss_backward = torch.ops.aten.nll_loss_backward.default
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ..._process.memory import is_exposed_storage
+from ...torch_private import count_writes
 
 
 class Unchanged:
@@ -53,7 +54,7 @@ class Unchanged:
             if tensor is not before:
                 return False
             if tensor is not None and (
-                storage is None or tensor._version != version or is_exposed_storage(storage)
+                storage is None or count_writes(tensor) != version or is_exposed_storage(storage)
             ):
                 return False
         return True
@@ -71,8 +72,8 @@ class _Source(NamedTuple):
         if tensor is None or tensor.is_inference():  # torch does not count writes into these
             return cls(tensor)
         try:
-            return cls(tensor, tensor._version, tensor.untyped_storage())
-        except NotImplementedError:  # sparse, or in oneDNN's own order
+            return cls(tensor, count_writes(tensor), tensor.untyped_storage())
+        except NotImplementedError:  # sparse, in oneDNN's own order, or not counted
             return cls(tensor)
 
 

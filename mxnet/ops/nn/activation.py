@@ -12,7 +12,6 @@ from torch import Tensor
 from ... import dtypes
 from ...error import ShapeError
 from ..declare import Epilogue, OpContext, op
-from ..families import torch_nn
 from ..shapes import Shape, Shapes, same, unify
 from ..tensor.elementwise import relu_into
 
@@ -119,10 +118,10 @@ def _prelu(data: Tensor, gamma: Tensor) -> Tensor:
 
 
 LEAKY = {
-    "leaky": lambda data, slope: torch_nn.leaky_relu(data, slope),
-    "elu": lambda data, slope: torch_nn.elu(data, slope),
+    "leaky": lambda data, slope: F.leaky_relu(data, slope),
+    "elu": lambda data, slope: F.elu(data, slope),
     "selu": lambda data, slope: _Selu.apply(data),
-    "gelu": lambda data, slope: torch_nn.gelu(data),
+    "gelu": lambda data, slope: F.gelu(data),
 }
 
 
@@ -189,7 +188,7 @@ def leaky_relu(
         return LEAKY[act_type](data, slope)
     if not run.training:
         middle = (lower_bound + upper_bound) / 2
-        return torch_nn.leaky_relu(data, middle), torch.zeros_like(data)
+        return F.leaky_relu(data, middle), torch.zeros_like(data)
     drawn = torch.empty_like(data).uniform_(lower_bound, upper_bound)
     return torch.where(data > 0, data, data * drawn), drawn
 
@@ -215,7 +214,7 @@ def leaky_relu_in_place(attrs: dict) -> Callable[[Tensor], Tensor] | None:
     slope = attrs["slope"]
     if attrs["act_type"] != "leaky" or slope < 0:
         return None
-    return lambda data: torch_nn.leaky_relu_(data, slope)
+    return lambda data: F.leaky_relu_(data, slope)
 
 
 FloatName = Literal["float16", "float32", "float64"]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
+import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
 from ..attributes import Positive
 from ..declare import op
-from ..families import torch_nn
 from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes, unify
 
-linear = torch_nn.linear
+linear = F.linear
 
 
 def _dense_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:

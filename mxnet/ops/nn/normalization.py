@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import DTypeError, ShapeError
+from ...torch_private import normalize_batch
 from ..attributes import Count
 from ..declare import OneAux, Op, OpContext, ZeroAux, op
 from ..families import number
@@ -17,9 +18,6 @@ from ..shapes import Shapes, TypePattern, same, unify
 from . import synchronized_statistics
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
-
-# What torch.batch_norm calls: it picks the kernel, and returns the statistics of the batch too.
-_batch_norm = torch._batch_norm_impl_index
 
 
 def _variance(inverse_std: Tensor, eps: float) -> Tensor:
@@ -56,9 +54,7 @@ def _normalize(
         moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
     mean = inverse_std = None
     if by_batch and data.numel():  # an empty batch has no statistics
-        out, mean, inverse_std, _, _ = _batch_norm(
-            data, scale, beta, None, None, True, 0.0, eps, True
-        )
+        out, mean, inverse_std = normalize_batch(data, scale, beta, eps)
         moving_mean.lerp_(mean, 1.0 - momentum)
         moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
     else:

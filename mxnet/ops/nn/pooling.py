@@ -13,7 +13,6 @@ from torch import Tensor
 from ...error import InvalidValue, MXNetError, ShapeError
 from ..attributes import Shape as ShapeAttribute
 from ..declare import op
-from ..families import torch_nn
 from ..shapes import UNKNOWN, Shape
 from .convolution import (
     CHANNELS_LAST,
@@ -28,7 +27,7 @@ PoolType = Literal["avg", "lp", "max", "sum"]
 Convention = Literal["full", "same", "valid"]
 PoolLayout = Literal["NCDHW", "NCHW", "NCW", "NDHWC", "NHWC", "NWC"]
 MAX_POOLS = {2: torch.max_pool2d, 3: torch.max_pool3d}
-AVG_POOLS = {2: torch_nn.avg_pool2d, 3: torch_nn.avg_pool3d}
+AVG_POOLS = {2: F.avg_pool2d, 3: F.avg_pool3d}
 
 
 def _pooled_size(size: int, kernel: int, stride: int, pad: int, convention: str) -> int:

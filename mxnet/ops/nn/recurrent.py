@@ -18,10 +18,10 @@ from ..tracing import is_traced
 Mode = Literal["gru", "lstm", "rnn_relu", "rnn_tanh"]
 GATES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 KERNELS = {
-    "rnn_relu": torch._VF.rnn_relu,
-    "rnn_tanh": torch._VF.rnn_tanh,
-    "gru": torch._VF.gru,
-    "lstm": torch._VF.lstm,
+    "rnn_relu": torch.rnn_relu,
+    "rnn_tanh": torch.rnn_tanh,
+    "gru": torch.gru,
+    "lstm": torch.lstm,
 }
 
 

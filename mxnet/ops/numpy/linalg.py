@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ...dtypes import to_name
 from ...error import DTypeError, MXNetError, ShapeError
+from ...torch_private import is_view
 from ..attributes import Shape
 from ..declare import Op, op
 from ..families import BOOL, check_same_dtype, truncate
@@ -317,7 +318,7 @@ def einsum(*data: Tensor, subscripts: str = "", optimize: int = 0) -> Tensor:
     dtype = data[0].dtype
     operands = [x.to(torch.int64) for x in data] if dtype is torch.bool else data
     result = torch.einsum(subscripts, *operands).to(dtype)  # torch sums int32 in int64
-    return result.clone() if result._is_view() else result
+    return result.clone() if is_view(result) else result
 
 
 einsum.infer_outputs(einsum_shape)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ...error import InvalidValue, MXNetError, ShapeError
+from ...torch_private import standard_gamma
 from ..attributes import DType, FloatDType, Floats, Shape
 from ..declare import Op, OpContext, op
 from ..shapes import Shapes, broadcast_two, given_shapes, unify
@@ -39,7 +40,7 @@ def _uniform(low: Tensor, high: Tensor) -> Tensor:
 
 
 def _gamma(shape: Tensor, scale: Tensor) -> Tensor:
-    return (torch._standard_gamma(shape.detach()) * scale).detach()
+    return (standard_gamma(shape.detach()) * scale).detach()
 
 
 def _gumbel(loc: Tensor, scale: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from torch import Tensor
 from ... import dtypes
 from ...accelerator import widest_float
 from ...error import AttributeConversionError, DTypeError, ShapeError
+from ...torch_private import standard_gamma
 from ..attributes import FloatDType, IntegerDType, NumberDType, Shape
 from ..declare import Op, OpContext, op
 from ..families import check_same_dtype
@@ -61,7 +62,7 @@ def _wide(blank: Tensor, value: Number) -> Tensor:
 def _standard_gamma(alpha: Tensor) -> Tensor:
     # Torch's sampler never returns for a negative or NaN alpha.
     regular = alpha > 0
-    drawn = torch._standard_gamma(torch.where(regular, alpha, 1.0))
+    drawn = standard_gamma(torch.where(regular, alpha, 1.0))
     return torch.where(regular, drawn, torch.where(alpha == 0, 0.0, math.nan))
 
 

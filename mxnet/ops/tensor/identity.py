@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from ...torch_private import is_view
 from ..attributes import ArrayCount, DType
 from ..declare import Op, op
 from ..families import check_same_dtype, shown, unary
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def own(tensor: Tensor) -> Tensor:
     """Return the tensor in row order, copied if it shares another's memory."""
-    if tensor._is_view() and tensor.is_contiguous():
+    if is_view(tensor) and tensor.is_contiguous():
         return tensor.clone()
     return tensor.contiguous()
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
+from ...torch_private import foreach
 from ..attributes import ArrayCount, Shape
 from ..declare import op
 from ..families import check_same_dtype
@@ -178,7 +179,7 @@ def finite(name: str, arrays: tuple[Tensor, ...], init_output: bool) -> Tensor:
     filled = [x.detach() for x in arrays if x.numel()]
     if not filled:
         return torch.ones(1)
-    sizes = torch.stack(torch._foreach_norm(filled, math.inf))
+    sizes = torch.stack(foreach("norm")(filled, math.inf))
     return sizes.isfinite().all().to(torch.float32).reshape(1)
 
 
@@ -241,7 +242,7 @@ def multi_sum_sq(*data: Tensor, num_arrays: ArrayCount) -> Tensor:
     for x in data[1:]:
         check_same_dtype("multi_sum_sq", data[0], x)
     wide = [x.detach().float() for x in data]
-    return torch.stack(torch._foreach_norm(wide)).square()
+    return torch.stack(foreach("norm")(wide)).square()
 
 
 @multi_sum_sq.infer_outputs
@@ -265,5 +266,5 @@ def reset_arrays(*data: Tensor, num_arrays: ArrayCount) -> tuple:
     >>> x.asnumpy()
     array([0., 0.], dtype=float32)
     """
-    torch._foreach_zero_([x.detach() for x in data])
+    foreach("zero_")([x.detach() for x in data])
     return ()

@@ -13,11 +13,9 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from .rules import TensorList, Tensors, as_list
+from ...torch_private import fused_optimizers
+from .rules import TensorList, as_list
 
-_kernels = torch._C._VariableFunctions  # type: ignore[attr-defined]
-fused_sgd_, fused_adam_ = _kernels._fused_sgd_, _kernels._fused_adam_
-fused_adamw_ = _kernels._fused_adamw_
 _SGD_DTYPES = (torch.float32, torch.float64)
 
 
@@ -40,9 +38,9 @@ def fuse_sgd_(
         return False
     states = () if moms is None else (as_list(moms),)
     matching = _match_strides(grads, weights, *states)
-    if matching is None or weights[0].dtype not in _SGD_DTYPES:
+    if matching is None or weights[0].dtype not in _SGD_DTYPES or fused_optimizers is None:
         return False
-    fused_sgd_(
+    fused_optimizers.sgd_(
         weights,
         matching,
         *(states or ([],)),
@@ -54,7 +52,8 @@ def fuse_sgd_(
         maximize=False,
         is_first_step=False,
     )
-    _count_writes(weights)
+    # These kernels do not count their writes as others do; kept values of weights rely on it.
+    increment_version(weights)
     return True
 
 
@@ -77,9 +76,9 @@ def fuse_adam_(
     weights, grads = as_list(weights), as_list(grads)
     means, variances = as_list(means), as_list(variances)
     matching = _match_strides(grads, weights, means, variances)
-    if matching is None:
+    if matching is None or fused_optimizers is None:
         return False
-    (fused_adamw_ if decoupled else fused_adam_)(
+    (fused_optimizers.adamw_ if decoupled else fused_optimizers.adam_)(
         weights,
         matching,
         means,
@@ -94,7 +93,8 @@ def fuse_adam_(
         amsgrad=False,
         maximize=False,
     )
-    _count_writes(weights)
+    # These kernels do not count their writes as others do; kept values of weights rely on it.
+    increment_version(weights)
     return True
 
 
@@ -140,22 +140,3 @@ def _match_strides(
         g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
         for g, w in zip(grads, weights, strict=True)
     ]
-
-
-def _accepts_lists() -> bool:
-    """Return whether `increment_version` takes many tensors at once, as it does since torch 2.6."""
-    try:
-        increment_version([])
-    except RuntimeError:
-        return False
-    return True
-
-
-def _count_each(weights: Tensors) -> None:
-    for weight in weights:
-        increment_version(weight)
-
-
-# Torch's fused kernels write into the weights, but do not count that as other functions of torch
-# do; graphs compare the counts to see whether their copies of weights are current.
-_count_writes = increment_version if _accepts_lists() else _count_each

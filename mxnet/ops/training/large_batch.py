@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
+from ...torch_private import foreach
 from ..declare import op
 from ..shapes import Shapes, same
 from .adam import step_adam_
@@ -17,7 +18,7 @@ from .rules import MultiUpdate, TensorList, Tensors, as_list, check_shapes, rule
 
 __all__ = ["lamb", "layer_rates"]
 
-_norms = torch._C._VariableFunctions._foreach_norm  # type: ignore[attr-defined]
+_norms = foreach("norm")
 
 
 def lamb_direction(

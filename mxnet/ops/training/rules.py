@@ -17,10 +17,10 @@ from functools import update_wrapper
 from inspect import Parameter
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ...error import MXNetError, ShapeError
+from ...torch_private import foreach
 from ..attributes import ArrayCount, Floats, Shape
 from ..declare import Op, op
 from ..shapes import Shapes, same, unify
@@ -31,9 +31,10 @@ Tensors = Sequence[Tensor]
 class TensorList(list[Tensor]):
     """A list of tensors whose methods apply to each of them.
 
-    Every method that torch has as ``torch._foreach_<method>`` is there. Methods that end in an
+    Every method of tensors that torch has for lists is there. Methods that end in an
     underscore change the tensors and return the list itself.
 
+    >>> import torch
     >>> moments = TensorList([torch.ones(1), torch.zeros(2)])
     >>> moments.mul_(0.5).add(1)
     [tensor([1.5000]), tensor([1., 1.])]
@@ -46,9 +47,10 @@ class TensorList(list[Tensor]):
     def __getattr__(self, name: str) -> Callable[..., TensorList]:
         if name.startswith("_"):
             raise AttributeError(name)
-        call = getattr(torch, f"_foreach_{name}", None)
-        if call is None:
-            raise AttributeError(f"torch has no method {name!r} for lists of tensors")
+        try:
+            call = foreach(name)
+        except AttributeError:
+            raise AttributeError(f"torch has no method {name!r} for lists of tensors") from None
         method = _in_place(call) if name.endswith("_") else _out_of_place(call)
         setattr(TensorList, name, method)  # the next access does not come here
         return getattr(self, name)

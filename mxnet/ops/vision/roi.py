@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...error import ShapeError
+from ...torch_private import bag_maximum
 from ..attributes import Fraction, Shape
 from ..declare import op
 from ..shapes import UNKNOWN
@@ -147,7 +148,7 @@ class _MaxOfRows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, rows: Tensor, index: Tensor, offsets: Tensor) -> Tensor:
-        out, _, sizes, winner = torch._embedding_bag(rows, index, offsets, False, 2)
+        out, sizes, winner = bag_maximum(rows, index, offsets)
         ctx.empty = (sizes == 0).unsqueeze(1)
         ctx.winner = winner.masked_fill_(ctx.empty, 0)
         ctx.count = len(rows)

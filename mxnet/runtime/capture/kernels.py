@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from ...torch_private import KernelWatcher, find_functions, schema_of
 
 MAX_BYTES = 2**24  # of all results of one step: with larger arrays Python is not what takes long
 MAX_CALLS = 50_000
@@ -51,7 +52,7 @@ class Call(NamedTuple):
     @property
     def written(self) -> Iterator[Any]:
         """The arguments that it writes into."""
-        for position, argument in enumerate(self.kernel._schema.arguments):
+        for position, argument in enumerate(schema_of(self.kernel).arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 is_given = position < len(self.args)
                 yield from flat(self.args[position] if is_given else self.kwargs.get(argument.name))
@@ -85,7 +86,7 @@ class Capture:
                     return self.refuse()  # a value has reached Python
             elif result.layout is not torch.strided or not result.is_cpu:
                 return self.refuse()
-            elif not call.kernel._schema.is_mutable:
+            elif not schema_of(call.kernel).is_mutable:
                 self._bytes += result.nbytes
         self.calls.append(call)
         if self._bytes > MAX_BYTES or len(self.calls) > MAX_CALLS:
@@ -106,16 +107,6 @@ class _Reads(TorchFunctionMode):
         if func in _READS:
             self._capture.refuse()
         return func(*args, **(kwargs or {}))
-
-
-class KernelWatcher(TorchDispatchMode):
-    """Base of what sees each kernel that runs."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Torch would import its compiler at the first kernel, to keep it from compiling this: two
-        # seconds and 70 MB. Nothing here runs in compiled code.
-        return False
 
 
 class _Kernels(KernelWatcher):
@@ -176,17 +167,14 @@ def _run_shortest(func: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Funct
     `torch.add` reads its arguments in half the time of ``torch.ops.aten.add.Tensor``. It is taken
     if it calls that very kernel with these very arguments.
     """
-    name = func._schema.name.removeprefix("aten::")
-    for namespace in (torch._C._VariableFunctions, torch._C._nn, Tensor):  # type: ignore[attr-defined]
-        function = getattr(namespace, name, None)
-        if function is None:
-            continue
+    *functions, own = find_functions(func)
+    for function in functions:
         try:
             with _Expect(func, args, kwargs):
                 return function, function(*args, **kwargs)
         except (_OtherKernel, TypeError):
             continue
-    return func._op, func(*args, **kwargs)
+    return own, func(*args, **kwargs)
 
 
 def flat(value: Any) -> Iterator[Any]:

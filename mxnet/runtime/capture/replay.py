@@ -11,6 +11,7 @@ from torch import Tensor
 from ...base import is_np_shape
 from ...ops import interpreters
 from ...ops.declare import KERNEL_ERRORS
+from ...torch_private import can_capture, set_grad_enabled
 from ..backends import BackendProgram
 from ..program import Program
 from .kernels import ATTEMPTS, Capture
@@ -23,7 +24,7 @@ class Repetition:
     def __init__(self) -> None:
         self._is_possible: bool | None = None
         self._steps = 0  # with a backward
-        self._attempts = list(ATTEMPTS)
+        self._attempts = list(ATTEMPTS if can_capture else ())
         self._step: CapturedStep | None = None
         self._shape_mode = False  # kernels may ask for it
         self._saved: list[Tensor] | None = None  # what backward of a repeated step needs
@@ -52,14 +53,14 @@ class Repetition:
         if step is None or not step.accepts(inputs) or is_np_shape() is not self._shape_mode:
             return None
         grad_mode = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)
+        set_grad_enabled(False)
         try:
             heads, self._saved = step.forward(inputs)
         except KERNEL_ERRORS:
             self._step = None  # the program itself explains the error
             return None
         finally:
-            torch._C._set_grad_enabled(grad_mode)
+            set_grad_enabled(grad_mode)
         return heads
 
     def watch_forward(
@@ -115,8 +116,8 @@ class Repetition:
         assert self._step is not None and self._saved is not None
         saved, self._saved = self._saved, None
         grad_mode = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)
+        set_grad_enabled(False)
         try:
             return self._step.backward(saved, starts.values())
         finally:
-            torch._C._set_grad_enabled(grad_mode)
+            set_grad_enabled(grad_mode)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ...torch_private import schema_of
 from .kernels import Call, Capture, Function, flat
 
 _DETACH = torch.ops.aten.detach.default
@@ -83,7 +84,7 @@ class Writer:
     def _name(self, tensor: Tensor, name: str) -> None:
         self.names[id(tensor)] = name
         self._owners.append(tensor)
-        self._storages.add(tensor.untyped_storage()._cdata)
+        self._storages.add(tensor.untyped_storage().data_ptr())
 
     def write(self, calls: Sequence[Call]) -> list[Line]:
         """Return the lines of calls, in order."""
@@ -115,7 +116,7 @@ class Writer:
         arguments = [self._text(a) for a in call.args]
         arguments += [f"{key}={self._text(value)}" for key, value in call.kwargs.items()]
         reads = [self.names[id(t)] for t in tensors if id(t) in self.names]
-        if torch.Tag.inplace_view in call.kernel.tags or call.kernel._schema.name in _RESIZING:
+        if torch.Tag.inplace_view in call.kernel.tags or schema_of(call.kernel).name in _RESIZING:
             self._reshaped.add(reads[0])
         results = call.results if isinstance(call.results, list | tuple) else (call.results,)
         defines = ["_" if r is None else self.define(r) for r in results]
@@ -134,7 +135,7 @@ class Writer:
         """Refuse tensors that are other views of known memory, which were made unseen."""
         if id(tensor) in self._constants:
             return
-        if tensor.untyped_storage()._cdata in self._storages:
+        if tensor.untyped_storage().data_ptr() in self._storages:
             raise Unrepeatable("a view was made unseen")
 
     def _fold(self, results: Any) -> None:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._C._profiler import _RecordFunctionFast
 
 from ... import dtypes
 from ..._process import caches
@@ -19,6 +18,7 @@ from ...numpy import ndarray
 from ...ops.declare import Op, OpContext, op
 from ...ops.gradients import OutputLayers
 from ...ops.shapes import Shapes, TypePattern, is_known, unify
+from ...torch_private import record_function
 from ...util import is_np_array
 from ..array import wrap_plain
 from ..gradients import running_user_code
@@ -99,7 +99,7 @@ class _CustomKernel:
             with torch.no_grad():
                 if where not in ("forward", "backward"):
                     return function(*args, **kwargs)
-                with _RecordFunctionFast(f"{name}::{PURE_PYTHON}"):
+                with record_function(f"{name}::{PURE_PYTHON}"):
                     return function(*args, **kwargs)
         except Exception as error:
             raise in_user_code(self.op_type, where, error) from error

@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch._C._profiler import _RecordFunctionFast
 from torch.profiler import profile
 
 from ... import accelerator
 from ...ops import registry
 from ...ops.declare import Op
 from ...ops.interpreters import Attrs, Interpreter, Proceed, Tensors
+from ...torch_private import record_function
 from ..custom.running import PURE_PYTHON
 from ..recording import state
 
@@ -44,7 +44,7 @@ class OperatorNames(Interpreter):
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
         """Run an operator as one event, named ``MyOp::exp`` inside the custom operator MyOp."""
         caller = state.custom_operator
-        with _RecordFunctionFast(op.name if caller is None else f"{caller}::{op.name}"):
+        with record_function(op.name if caller is None else f"{caller}::{op.name}"):
             return proceed(tensors, attrs)
 
 

@@ -273,13 +273,13 @@ def test_counter_and_names():
 
 
 def test_calls_about_servers_warn_and_change_nothing():
-    before = dict(profiler.control.CONFIG)
+    before = dict(control.CONFIG)
     with pytest.warns(UserWarning, match="Every worker records itself") as warned:
         profiler.set_config(profile_all=True, filename="server.json", profile_process="server")
         profiler.set_state("run", profile_process="server")
         profiler.dump(profile_process="server")
-    assert len(warned) == 3 and dict(profiler.control.CONFIG) == before
-    assert not profiler.control.recording.running
+    assert len(warned) == 3 and dict(control.CONFIG) == before
+    assert not control.recording.running
 
 
 def test_mistakes_are_told():
