@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import os
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -15,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mxnet import accelerator, libinfo, runtime
+from mxnet import accelerator, libinfo, runtime, torch_private
 from mxnet import ndarray as nd
 from mxnet._process import env
 
@@ -69,6 +71,8 @@ def report(*, as_json: bool, with_bench: bool = False) -> int:
     print_facts(facts["settings"], title="settings that differ from their defaults")
     if with_bench:
         print_table(("device", "case", "MXNext", "torch", "ratio"), facts["speed"])
+    for note in facts["notes"]:
+        print(f"note: {note}")
     for problem in facts["problems"]:
         print(f"problem: {problem}")
     if not facts["problems"]:
@@ -92,8 +96,42 @@ def gather() -> dict[str, Any]:
             for name in sorted(os.environ)
             if name.startswith(("MXNET_", "OMP_", "MKL_", "CUDA_VISIBLE"))
         },
+        "notes": _torch_notes(),
         "problems": find_problems(),
     }
+
+
+def newest_tested_torch() -> str:
+    """Return the newest version of torch that the tests were run with."""
+    path = Path(__file__).with_name("tested_versions.json")
+    versions = [row["torch"] for row in json.loads(path.read_text(encoding="utf-8"))]
+    return max(versions, key=_release)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _torch_notes() -> list[str]:
+    """Return what is unusual about this torch, though nothing need be wrong."""
+    notes = []
+    tested = newest_tested_torch()
+    if _release(torch.__version__) > _release(tested):
+        notes.append(
+            f"torch {torch.__version__} is newer than {tested}, the newest version that MXNext was "
+            "tested with"
+        )
+    for load in (
+        torch_private.dense_kernels,
+        torch_private.convolution_kernels,
+        torch_private.int8_kernels,
+    ):
+        load()
+    notes += [
+        f"this torch lacks the private function {name} ({reason}); a slower public one is used"
+        for name, reason in torch_private.UNAVAILABLE.items()
+    ]
+    return notes
 
 
 def _version(name: str) -> str | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from mxnet.ops import registry
 from tests.golden import HERE as GOLDEN
 from tests.golden.record_surface import parameters
+from tools import versions
 from tools.tables import NAMES, absent_names, sample_rows
 
 __all__ = ["PAGE", "Coverage", "is_accepted", "measure", "page"]
@@ -148,13 +149,24 @@ def _is_same_default(theirs: str | None, ours: str | None) -> bool:
 def page() -> str:
     """Return the whole page."""
     modules = list(measure())
-    parts = [HEAD, _operators(), _names(modules), _others(modules), _files(), _packages()]
+    parts = [HEAD, _versions(), _operators(), _names(modules), _others(modules), _files()]
+    parts.append(_packages())
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     lines = [" | ".join(heads), "|".join("---" for _ in heads)]
     return "\n".join([*lines, *(" | ".join(map(str, row)) for row in rows)])
+
+
+def _versions() -> str:
+    head = (
+        "## Versions\n\nThe quick tests passed with these versions of Python, torch and NumPy. "
+        "`python -m tools.versions --python PATH --torch VERSION --numpy VERSION --write` adds a "
+        "row; `mx doctor` says when torch is newer than all of them."
+    )
+    heads = ("Python", "torch", "NumPy", "passed", "failed", "skipped", "date")
+    return f"{head}\n\n{_table(heads, versions.read())}"
 
 
 def _operators() -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from .. import distributed as hvd
 from .. import kvstore as kvs
 from .. import optimizer as opt
+from .. import parallel as hvd
 from .._process import env
 from .._process.memory import return_gaps
 from ..context import Context
@@ -119,6 +119,7 @@ class Trainer:
         self._distributed: bool | None = None
         self._update_on_kvstore: bool | None = None
         self._params_to_init = list(self._params)
+        self._overwritten: dict[int, Parameter] = {}  # since the last step
 
     def _repr_html_(self) -> str:
         """Show the optimizer and what it trains in a notebook."""
@@ -138,8 +139,18 @@ class Trainer:
 
     def _forget_weight(self, param: Parameter) -> None:
         """Take note that a parameter is about to be overwritten; a store may hold a copy."""
-        if self._kv_initialized and self._update_on_kvstore and param not in self._params_to_init:
+        if not (self._kv_initialized and self._update_on_kvstore) or param in self._params_to_init:
+            return
+        if not self._distributed:
             self._reset_kvstore()
+        elif self._is_async():
+            raise MXNetError(
+                f"Cannot reset distributed KVStore: Parameter '{param.name}' is kept by the "
+                f"servers of the {self._kvstore.type!r} store, which other workers update. Load "
+                "parameters before the first step, or use a synchronous store."
+            )
+        else:
+            self._overwritten[self._params.index(param)] = param
 
     def _init_kvstore(self) -> None:
         kvstore = self._kvstore_params["kvstore"]
@@ -223,6 +234,14 @@ class Trainer:
             self._init_kvstore()
         if self._params_to_init:
             self._init_params()
+        if self._overwritten:
+            self._overwrite()
+
+    def _overwrite(self) -> None:
+        """Give the store the weights that the program has set; all workers must do the same."""
+        overwritten, self._overwritten = dict(sorted(self._overwritten.items())), {}
+        arrays = [_arrays_of(param)[0] for param in overwritten.values()]
+        self._kvstore.overwrite(list(overwritten), arrays)
 
     # -- facts --------------------------------------------------------------------------------
 

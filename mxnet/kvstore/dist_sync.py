@@ -9,6 +9,7 @@ it to the others (`sharded_updater`). Either way the copies stay equal bit by bi
 from __future__ import annotations
 
 import weakref
+import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -119,6 +120,7 @@ class DistSyncStore(DistributedStore):
         super().__init__(name, SYNC)
         self._reducer = Reducer(self._group)
         self._pending: list[Reduction] = []
+        self._overwritten = ""  # what was overwritten since the last push, for all to compare
         self._group.barrier(f"create({name!r})")
 
     # -- arrays in and out --------------------------------------------------------------------
@@ -152,6 +154,21 @@ class DistSyncStore(DistributedStore):
                 self._wait_pending()
                 self._apply_rows(one, stored, self._sum_rows(one, total))
         self._start(dense)
+        self._overwritten = ""
+
+    def overwrite(self, keys: Sequence[Key], values: Sequence[NDArray]) -> None:
+        """Replace stored arrays, as after loading a file in the middle of training.
+
+        All workers must do so, with the same values. The next push compares what they have
+        overwritten; if workers differ, it raises `Disagreement` on all of them.
+        """
+        self._wait_pending()
+        checksum = 0
+        for key, value in zip(keys, values, strict=True):
+            self._stored[key][:] = value
+            checksum = zlib.crc32(value.asnumpy().tobytes(), checksum)
+        names = ", ".join(map(str, keys[:3])) + (", ..." if len(keys) > 3 else "")
+        self._overwritten = f"{len(keys)} weights set anew (keys {names}; checksum {checksum:08x})"
 
     def watch_gradients(
         self, keys: Sequence[Key], weights: Sequence[NDArray]
@@ -180,6 +197,7 @@ class DistSyncStore(DistributedStore):
         reduction = early.finish(self._facts(), early.watches(keys, weights))
         if reduction is not None:
             self._pending.append(reduction)
+            self._overwritten = ""
         return reduction is not None
 
     def _start(self, values: Mapping[Key, NDArray]) -> None:
@@ -287,11 +305,13 @@ class DistSyncStore(DistributedStore):
 
     def _facts(self) -> str:
         """Return what the workers must agree on in each round, or their weights would part."""
+        overwritten = self._overwritten and f"{self._overwritten} "
         if not isinstance(self._updater, opt.Updater):
-            return ""
+            return overwritten
         optimizer = self._updater.optimizer
         rate = optimizer.lr if optimizer.lr_scheduler is None else "scheduled"
-        return f"rescale_grad={optimizer.rescale_grad:.9g} learning_rate={rate} wd={optimizer.wd}"
+        settings = f"rescale_grad={optimizer.rescale_grad:.9g} learning_rate={rate}"
+        return f"{overwritten}{settings} wd={optimizer.wd}"
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
         """Send less: ``{'type': '2bit', 'threshold': 0.5}``, or ``{'type': 'fp16'}`` or 'bf16'."""

@@ -1,7 +1,7 @@
 """A program that needs every part of torch's private API, run without each of them in turn.
 
-Run ``python -m tests.grammar.without_private FILE``. Torch is imported once; each run is a fork that
-imports mxnet anew. FILE receives the results of all runs.
+Run ``python -m tests.grammar.without_private FILE``. Torch is imported once; each run is a fork
+that imports mxnet anew. FILE receives the results of all runs.
 """
 
 from __future__ import annotations
