@@ -78,49 +78,35 @@ set_grad_enabled: Callable[[bool], object] = choose(
 )
 
 
-def _run_engine(
-    heads: Sequence[Tensor],
-    starts: Sequence[Tensor],
-    leaves: Sequence[Tensor],
-    keep: bool,
-    create: bool,
-) -> Sequence[Tensor | None] | None:
-    engine: Any = torch.autograd.Variable._execution_engine
-    return engine.run_backward(
-        tuple(heads),
-        tuple(starts),
-        keep,
-        create,
-        tuple(leaves),
-        True,  # leaves may be out of reach
-        accumulate_grad=not leaves,
-    )
-
-
 def _run_publicly(
     heads: Sequence[Tensor],
     starts: Sequence[Tensor],
-    leaves: Sequence[Tensor],
     keep: bool,
     create: bool,
+    leaves: Sequence[Tensor],
+    allow_unreachable: bool,
+    accumulate_grad: bool,
 ) -> Sequence[Tensor | None] | None:
     options = {"retain_graph": keep, "create_graph": create}
-    if not leaves:
+    if accumulate_grad:
         return torch.autograd.backward(heads, starts, **options)
-    return torch.autograd.grad(heads, leaves, starts, allow_unused=True, **options)
+    return torch.autograd.grad(heads, leaves, starts, allow_unused=allow_unreachable, **options)
 
 
 def _doubles(run: Callable) -> bool:
     with torch.enable_grad():
         leaf = torch.ones(2, requires_grad=True)
-        (gradient,) = run((leaf * 2,), (torch.ones(2),), (leaf,), False, False)
+        heads, starts = (leaf * 2,), (torch.ones(2),)
+        (gradient,) = run(heads, starts, False, False, (leaf,), True, accumulate_grad=False)
     return gradient.tolist() == [2, 2] and leaf.grad is None
 
 
-run_backward = choose(
+# Heads and their gradients, whether to keep the graph and to record, leaves, whether these may be
+# out of reach, whether gradients are accumulated instead of returned.
+run_backward: Callable[..., Sequence[Tensor | None] | None] = choose(
     "run_backward",
     "run torch's engine without the checks and imports of torch.autograd",
-    lambda: _run_engine,
+    lambda: torch.autograd.Variable._execution_engine.run_backward,  # type: ignore[attr-defined]
     _doubles,
     _run_publicly,
 )
@@ -164,7 +150,7 @@ def _sees_freed_nodes(find: Callable[[Any], bool | None]) -> bool:
     with torch.enable_grad():
         result = torch.ones(1, requires_grad=True).exp()
     before = find(result.grad_fn)
-    run_backward((result,), (torch.ones(1),), (), False, False)
+    result.backward()
     return before is False and find(result.grad_fn) is True
 
 
@@ -193,10 +179,6 @@ has_backward_hooks: Callable[[torch.nn.Module], bool] = choose(
 # -- memory ---------------------------------------------------------------------------------------
 
 
-def _count_writes(tensor: Tensor) -> int:
-    return tensor._version
-
-
 def _no_count(tensor: Tensor) -> int:
     raise NotImplementedError("this torch does not count writes")
 
@@ -208,40 +190,32 @@ def _counts(count: Callable[[Tensor], int]) -> bool:
     return count(tensor) == before + 1
 
 
-count_writes = choose(
+count_writes: Callable[[Tensor], int] = choose(
     "count_writes",
     "see whether a tensor was written since a packed weight was made of it",
-    lambda: _count_writes,
+    lambda: torch._C.TensorBase._version.__get__,
     _counts,
     _no_count,
 )
 
 
-def _view(tensor: Tensor) -> bool:
-    return tensor._is_view()
-
-
-is_view = choose(
+is_view: Callable[[Tensor], bool] = choose(
     "is_view",
     "see whether a tensor is a view, which must not be returned as a copy",
-    lambda: _view,
+    lambda: Tensor._is_view,
     lambda ask: ask(torch.ones(2)[:1]) and not ask(torch.ones(2)),
     _always,  # who asks makes a copy, or marks the memory as shared
 )
-
-
-def _zero_tensor(tensor: Tensor) -> bool:
-    return tensor._is_zerotensor()
 
 
 def _may_be_zero_tensor(tensor: Tensor) -> bool:
     return not tensor.data_ptr() and tensor.numel() > 0
 
 
-is_zero_tensor = choose(
+is_zero_tensor: Callable[[Tensor], bool] = choose(
     "is_zero_tensor",
     "see whether torch returned a gradient of zeros that has no memory",
-    lambda: _zero_tensor,
+    lambda: Tensor._is_zerotensor,
     lambda ask: not ask(torch.zeros(1)),
     _may_be_zero_tensor,
 )
@@ -268,7 +242,7 @@ count_users: Callable[[torch.UntypedStorage], int] | None = choose(
 )
 
 
-def has_one_owner(tensor: Tensor) -> bool:
+def _has_one_owner(tensor: Tensor) -> bool:
     """Return whether no other tensor, NumPy array or DLPack capsule is on a tensor's memory.
 
     >>> import torch
@@ -277,7 +251,10 @@ def has_one_owner(tensor: Tensor) -> bool:
     >>> has_one_owner(torch.zeros(4)), has_one_owner(x)
     (True, False)
     """
-    return count_users is not None and count_users(tensor.untyped_storage()) <= 2
+    return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) <= 2
+
+
+has_one_owner: Callable[[Tensor], bool] = _has_one_owner if count_users else lambda tensor: False
 
 
 # -- modes and interception -----------------------------------------------------------------------

@@ -286,8 +286,9 @@ class ParamsReader:
         left = self.size - self.at
         if not left:
             return
-        marks = self.file.read(len(TRAILER_MAGIC)), self.tail(len(TRAILER_MAGIC))
-        if is_checked or TRAILER_MAGIC in marks:
+        first, last = self.file.read(len(TRAILER_MAGIC)), self.tail(len(TRAILER_MAGIC))
+        # A file may end inside of the mark that begins the checksums.
+        if is_checked or TRAILER_MAGIC.startswith(first) or last == TRAILER_MAGIC:
             self.fail("the end of the file, or valid checksums", f"{left} damaged bytes")
         warnings.warn(
             f"{self.name}: {left} bytes after the last array are ignored. The file may be damaged, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from threading import RLock
 from typing import Any
 
 from ..base import mx_real_t
@@ -257,7 +258,8 @@ class PrefetchingIter(_WholeBatches):
     """Fetches the next batch of one or several iterators while the current one is in use.
 
     Each iterator has a thread of its own; batches of several are joined to one. An error in a
-    thread is raised by `next`, again and again until `reset`.
+    thread is raised by `next`, again and again until `reset`. Several threads may call `next`: each
+    batch goes to one of them.
 
     Parameters
     ----------
@@ -284,6 +286,7 @@ class PrefetchingIter(_WholeBatches):
         self.rename_data = rename_data
         self.rename_label = rename_label
         super().__init__(self.provide_data[0].shape[0])
+        self._lock = RLock()  # of the current batch
         self._threads = ThreadPoolExecutor(self.n_iter, "prefetch")
         self._coming: list[Future] = []
         self._fetch()
@@ -303,13 +306,23 @@ class PrefetchingIter(_WholeBatches):
 
     def reset(self) -> None:
         """Wait for what the threads do now, and reset all iterators."""
-        wait(self._coming)
-        for it in self.iters:
-            it.reset()
-        self._fetch()
+        with self._lock:
+            wait(self._coming)
+            for it in self.iters:
+                it.reset()
+            self._fetch()
+
+    def next(self) -> DataBatch:
+        """Return the next batch."""
+        with self._lock:
+            return super().next()
 
     def iter_next(self) -> bool:
         """Go to the next batch; return whether there is one."""
+        with self._lock:
+            return self._join_next()
+
+    def _join_next(self) -> bool:
         batches = [coming.result() for coming in self._coming]
         ended = [batch is None for batch in batches]
         if all(ended):

@@ -6,6 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from itertools import repeat
+from threading import RLock
 from typing import Any, cast
 
 from .. import ndarray as nd
@@ -15,6 +16,7 @@ from ..executor import Executor, simple_bind
 from ..io import DataDesc
 from ..io.batches import described
 from ..ndarray import NDArray
+from ..runtime.executor import shared_by_threads
 from ..symbol import Symbol
 from .batch_slices import (
     _load_data,  # noqa: F401 (MXNet shows it here, as the next)
@@ -93,6 +95,7 @@ class DataParallelExecutorGroup:
             DataDesc.get_batch_axis(symbol[name].attr("__layout__")) for name in self.output_names
         ]
         self._known = set(self.arg_names)
+        self._in_use = RLock()
         self._monitors: list[Any] = []
         self._ready: OrderedDict[tuple, list[Executor]] = OrderedDict()
         self.execs: list[Executor] = []
@@ -332,13 +335,18 @@ class DataParallelExecutorGroup:
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
         """Copy the batch to the devices and compute the outputs."""
-        _load_general(data_batch.data, self.data_arrays, self.data_layouts)
-        labels = getattr(data_batch, "label", None)
-        if self.label_arrays is not None and labels:
-            _load_general(labels, self.label_arrays, self.label_layouts)
-        training = self.for_training if is_train is None else is_train
-        for exe in self.execs:
-            exe.forward(is_train=training)
+        if not self._in_use.acquire(blocking=False):
+            raise shared_by_threads("forward of a Module")
+        try:
+            _load_general(data_batch.data, self.data_arrays, self.data_layouts)
+            labels = getattr(data_batch, "label", None)
+            if self.label_arrays is not None and labels:
+                _load_general(labels, self.label_arrays, self.label_layouts)
+            training = self.for_training if is_train is None else is_train
+            for exe in self.execs:
+                exe.forward(is_train=training)
+        finally:
+            self._in_use.release()
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients; `out_grads` are those of the outputs, for the whole batch."""

@@ -45,7 +45,16 @@ def backward(
     create : whether to record the gradients, so that they can be differentiated again.
     found : collects what hooks of leaves see before the end; see `Gradient.receive`.
     """
-    run = partial(run_backward, heads, starts, leaves, keep, create)
+    run = partial(
+        run_backward,
+        tuple(heads),
+        tuple(starts),
+        keep,
+        create,
+        tuple(leaves),
+        True,  # leaves may be out of reach
+        accumulate_grad=not leaves,
+    )
     outer = state.session, state.found
     state.session, state.found = None, found
     try:

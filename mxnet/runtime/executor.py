@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from .. import dtypes
 from ..context import Context
-from ..error import did_you_mean
+from ..error import MXNetError, did_you_mean
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
 from ..ndarray.sparse import zeros as sparse_zeros
@@ -78,6 +79,7 @@ class Executor:
         self._array_class = ndarray if symbol.is_numpy else NDArray
         self._monitor: Callable[[str, NDArray], None] | None = None
         self._monitor_all = False
+        self._in_use = RLock()
 
     # -- what is bound ------------------------------------------------------------------------
 
@@ -118,10 +120,15 @@ class Executor:
         is_train
             Whether to run in training mode.
         """
-        for name, value in kwargs.items():
-            self._feed(name, value)
-        self._set_outputs(self._function.forward(bool(is_train)))
-        return self.outputs
+        if not self._in_use.acquire(blocking=False):
+            raise shared_by_threads("forward of an Executor")
+        try:
+            for name, value in kwargs.items():
+                self._feed(name, value)
+            self._set_outputs(self._function.forward(bool(is_train)))
+            return self.outputs
+        finally:
+            self._in_use.release()
 
     def release_outputs(self) -> None:
         """Forget the last forward: its outputs and what backward would need."""
@@ -146,7 +153,12 @@ class Executor:
         is_train
             Whether to run in training mode.
         """
-        self._function.backward(out_grads, is_train)
+        if not self._in_use.acquire(blocking=False):
+            raise shared_by_threads("backward of an Executor")
+        try:
+            self._function.backward(out_grads, is_train)
+        finally:
+            self._in_use.release()
 
     def _feed(self, name: str, value: Any) -> None:
         target = self.arg_dict.get(name)
@@ -303,6 +315,14 @@ class Executor:
     def get_optimized_symbol(self) -> Symbol:
         """Return the symbol with equal nodes merged, unless ``MXNET_ELIMINATE_COMMON_EXPR=0``."""
         return with_equal_nodes_merged(self._symbol)
+
+
+def shared_by_threads(what: str) -> MXNetError:
+    """Return the error of a thread that uses what another one is using."""
+    return MXNetError(
+        f"{what}: another thread is inside it. Its outputs and gradients are those of one run: "
+        "give each thread one of its own, which may share the parameters, or take turns by a lock."
+    )
 
 
 def _by_name(names: Sequence[str], arrays: Sequence, what: str) -> dict:

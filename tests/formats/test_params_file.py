@@ -17,6 +17,7 @@ from mxnet.dtypes import BY_TORCH, TABLE
 from mxnet.error import DTypeError, FormatError, MXNetError
 from mxnet.formats import params_file
 from mxnet.formats.atomic import UnwritableFile
+from mxnet.formats.checksums import MAGIC as TRAILER_MAGIC
 from mxnet.formats.params_file import (
     CSR,
     V1,
@@ -294,6 +295,17 @@ def test_every_truncation_is_noticed(name):
     for size in range(len(raw)):
         with pytest.raises(FormatError):
             loads(raw[:size])
+
+
+def test_every_cut_into_the_checksums_is_an_error(tmp_path):
+    path = tmp_path / "cut.params"
+    write(path, [torch.ones(3)])
+    raw = path.read_bytes()
+    start = raw.index(TRAILER_MAGIC)
+    for size in range(start + 1, len(raw)):
+        path.write_bytes(raw[:size])
+        with pytest.raises(FormatError, match="valid checksums"):
+            read(path)
 
 
 def test_an_offset_points_at_the_wrong_number():

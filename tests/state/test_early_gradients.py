@@ -9,8 +9,9 @@ from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, nd
-from mxnet._process.memory import has_one_owner, untouched_zeros
+from mxnet._process.memory import untouched_zeros
 from mxnet.runtime.gradients import MIN_LARGE
+from mxnet.torch_private import has_one_owner
 
 SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of their own
 
