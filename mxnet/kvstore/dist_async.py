@@ -28,6 +28,7 @@ from ..parallel.async_server import pack_array, pack_optimizer, unpack_array
 from ..parallel.group import NOT_LAUNCHED
 from ..parallel.heartbeat import WorkerFailed
 from ..runtime.array import plain, wrap_plain
+from ..runtime.profiling.control import set_kvstore_handle
 from .base import Key
 from .dist_sync import DistributedStore
 from .kvstore import ASYNC, dense_outputs, group_by_key, sum_over_devices
@@ -46,6 +47,7 @@ class DistAsyncStore(DistributedStore):
         self._client = client_of(group)
         self._settings: tuple = ()
         self._optimizer: opt.Optimizer | None = None
+        set_kvstore_handle(self)
         atexit.register(self._finish)
         group.barrier(f"create({name!r})")
 
@@ -56,6 +58,14 @@ class DistAsyncStore(DistributedStore):
     def _wait_pending(self) -> None:
         """Wait until the pushes of this worker have been applied."""
         self._client.settle()
+
+    def profile_servers(self, command: str, value: str = "") -> None:
+        """Have all servers follow a command of `mx.profiler`; each gets a file name of its own."""
+        path = Path(value)
+        for number, peer in enumerate(self._client.peers):
+            own = str(path.with_name(f"rank{number}_{path.name}")) if value else ""
+            peer.start("profile", {"command": command, "value": own})
+            peer.finish("profile")
 
     # -- arrays in and out --------------------------------------------------------------------
 

@@ -9,8 +9,13 @@ workers in order. Arrays travel as records of ``.params`` files, optimizers and 
 from __future__ import annotations
 
 import copy
+import json
+import os
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -20,6 +25,7 @@ from .._process import env
 from ..context import cpu
 from ..error import MXNetError
 from ..formats import params_file
+from ..formats.atomic import replacing
 from ..kvstore.base import Key
 from ..kvstore.kvstore import KVStore
 from ..ndarray import NDArray
@@ -82,6 +88,7 @@ class AsyncServer(Listener):
         self._max_ahead = env.get("MXNET_KVSTORE_MAX_STALENESS")
         self._pushes: dict[Key, dict[int, int]] = {}  # of each key, by worker
         self._present = set(range(workers))
+        self._trace = ServerTrace()
         super().__init__(host, 0, self._answer)
         self.address = (host, self.port)
 
@@ -90,9 +97,10 @@ class AsyncServer(Listener):
         try:
             while True:
                 request, data = channel.receive()
-                call = CALLS[request.pop("call")]
+                name = request.pop("call")
+                call = CALLS[name]
                 try:
-                    with self._changed:
+                    with self._changed, self._trace.record(name, worker, request, data):
                         answer = call(self, data, worker=worker, **request)
                 except Exception as error:  # of the call: the worker raises it
                     channel.send({"error": str(error)})
@@ -170,8 +178,48 @@ class AsyncServer(Listener):
         self._store._states_of("load").set_states(bytes(data[0]))
         return []
 
+    def _profile(self, data: Data, command: str, value: str, worker: int) -> Data:
+        """Start or stop recording, or write what was recorded."""
+        self._trace.control(command, value)
+        return []
+
+
+class ServerTrace:
+    """The calls that a server has answered while it recorded, as events for chrome://tracing."""
+
+    def __init__(self) -> None:
+        self._path = Path("profile.json")
+        self._records = False
+        self._events: list[dict[str, Any]] = []
+
+    @contextmanager
+    def record(
+        self, name: str, worker: int, request: Mapping[str, Any], data: Data
+    ) -> Iterator[None]:
+        """Record the time that a call takes, once its turn has come."""
+        start = time.time_ns() / 1000
+        yield
+        if self._records and name != "profile":
+            arguments = {"keys": request.get("keys", []), "bytes": sum(map(len, data))}
+            end = time.time_ns() / 1000
+            event = {"name": name, "cat": "server", "ph": "X", "ts": start, "dur": end - start}
+            self._events.append({**event, "pid": os.getpid(), "tid": worker, "args": arguments})
+
+    def control(self, command: str, value: str) -> None:
+        """Follow a command of `mx.profiler`; file names are those of this server alone."""
+        if command == "config" and value:
+            self._path = Path(value)
+        elif command in ("run", "stop"):
+            self._records = command == "run"
+        elif command == "dump":
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            trace = {"traceEvents": self._events, "displayTimeUnit": "ms"}
+            with replacing(self._path) as file:
+                file.write(json.dumps(trace).encode())
+
 
 CALLS: dict[str, Callable[..., Data]] = {
+    "profile": AsyncServer._profile,
     "init": AsyncServer._init,
     "push": AsyncServer._push,
     "pull": AsyncServer._pull,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ CONFIG: dict[str, Any] = {
 recording = Recording()
 _active: list[OperatorNames] = []
 _STATES = {"run": True, "stop": False}
+_store: weakref.ref[Any] | None = None  # whose servers can record
 
 
 def set_config(**kwargs: Any) -> None:
@@ -48,11 +50,14 @@ def set_config(**kwargs: Any) -> None:
     profile_api, dump_period, aggregate_stats
         Accepted; there is no C API to record, and statistics are always at hand.
     profile_process : {'worker', 'server'}
-        With 'server' nothing happens but a warning: workers compute, and each records itself.
+        With 'server', the servers of a `dist_async` store record the calls that they answer, each
+        in a file of its own: ``rank0_profile.json`` for server 0. They are told by whichever worker
+        calls; other stores have no servers that work.
 
     >>> mx.profiler.set_config(filename="profile.json", profile_all=True)
     """
-    if _is_about_servers(kwargs.pop("profile_process", "worker")):
+    process = kwargs.pop("profile_process", "worker")
+    if _tell_servers(process, "config", str(kwargs.get("filename", ""))):
         return
     for name, value in kwargs.items():
         if name not in CONFIG:
@@ -63,17 +68,22 @@ def set_config(**kwargs: Any) -> None:
         CONFIG[name] = type(CONFIG[name])(value)
 
 
-def _is_about_servers(profile_process: str) -> bool:
-    """Return whether a call is about server processes, which have nothing to record."""
+def _tell_servers(profile_process: str, command: str, value: str = "") -> bool:
+    """Pass a command on to the servers of the job; return False if it is for this worker."""
     if profile_process not in ("worker", "server"):
         raise KeyError(profile_process)
-    if profile_process == "server":
+    if profile_process == "worker":
+        return False
+    store = None if _store is None else _store()
+    if store is None:
         warnings.warn(
-            "profile_process='server' has no effect: servers of a distributed job run no "
-            "operators of the program. Every worker records itself.",
+            "profile_process='server' has no effect: there is no 'dist_async' store, whose servers "
+            "could record what they do. Every worker records itself.",
             stacklevel=3,
         )
-    return profile_process == "server"
+    else:
+        store.profile_servers(command, value)
+    return True
 
 
 def set_state(state: str = "stop", profile_process: str = "worker") -> None:
@@ -86,14 +96,14 @@ def set_state(state: str = "stop", profile_process: str = "worker") -> None:
     state
         ``'run'`` or ``'stop'``.
     profile_process
-        ``'worker'``; with ``'server'`` nothing happens but a warning.
+        ``'worker'``, or ``'server'``; see `set_config`.
 
     >>> mx.profiler.set_state("stop")
     """
-    if _is_about_servers(profile_process):
-        return
     if state not in _STATES:
-        raise KeyError(f"{state!r} is no state of the profiler: 'run' or 'stop'")
+        raise KeyError(f"{state!r} is not a state of the profiler: 'run' or 'stop'")
+    if _tell_servers(profile_process, state):
+        return
     if _STATES[state]:
         _start()
     else:
@@ -129,7 +139,7 @@ def pause(profile_process: str = "worker") -> None:
     Parameters
     ----------
     profile_process
-        ``'worker'``; with ``'server'`` nothing happens but a warning.
+        ``'worker'``, or ``'server'``; see `set_config`.
 
     >>> mx.profiler.pause()
     >>> mx.profiler.resume()
@@ -143,7 +153,7 @@ def resume(profile_process: str = "worker") -> None:
     Parameters
     ----------
     profile_process
-        ``'worker'``; with ``'server'`` nothing happens but a warning.
+        ``'worker'``, or ``'server'``; see `set_config`.
 
     >>> mx.profiler.pause()
     >>> mx.profiler.resume()
@@ -152,7 +162,7 @@ def resume(profile_process: str = "worker") -> None:
 
 
 def dump(finished: bool = True, profile_process: str = "worker") -> None:
-    """Write the trace to the file that `set_config` named; unless `finished`, go on recording.
+    """Write the trace to the file that `set_config` named; unless `finished`, continue recording.
 
     The file is JSON for chrome://tracing or https://ui.perfetto.dev.
 
@@ -161,12 +171,12 @@ def dump(finished: bool = True, profile_process: str = "worker") -> None:
     finished
         Whether to stop recording.
     profile_process
-        ``'worker'``; with ``'server'`` nothing happens but a warning.
+        ``'worker'``, or ``'server'``; see `set_config`.
 
     >>> mx.profiler.set_config(filename="profile.json")
     >>> mx.profiler.dump()
     """
-    if _is_about_servers(profile_process):
+    if _tell_servers(profile_process, "dump"):
         return
     was_running = recording.running
     _stop()
@@ -238,15 +248,19 @@ def dumps(
 
 
 def set_kvstore_handle(handle: Any) -> None:
-    """Accept a key-value store; there are no server processes to record through it.
+    """Set the store whose servers record with ``profile_process='server'``.
+
+    A `dist_async` store does so when it is created.
 
     Parameters
     ----------
     handle
-        Accepted for compatibility, without effect.
+        The store; without servers that record, there is no effect.
 
     >>> mx.profiler.set_kvstore_handle(None)
     """
+    global _store
+    _store = weakref.ref(handle) if hasattr(handle, "profile_servers") else None
 
 
 # -- old spellings -----------------------------------------------------------------------------
