@@ -237,11 +237,11 @@ def test_other_threads_do_not_break_it():
     x, exe = mx.nd.ones((4,)), network()
     profiler.set_state("run")
 
-    def work():
-        exe.forward()
+    def work(own):
+        own.forward()
         mx.nd.relu(x)
 
-    workers = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    workers = [threading.Thread(target=work, args=(network(),), daemon=True) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
