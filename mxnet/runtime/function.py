@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
 from .._process import caches
+from .._process.memory import return_gaps
 from ..graph.graph import Graph
 from ..graph.passes.simplify import open_sources
 from ..graph.typed_graph import Inputs, Mode
@@ -109,6 +110,7 @@ class GraphFunction:
                 if len(self.programs) >= MAX_PROGRAMS:
                     del self.programs[next(iter(self.programs))]
                 self.programs[key] = program
+                return_gaps()
         return program
 
     def run(

@@ -10,6 +10,8 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError
+from mxnet.ops.fused import convolution
+from mxnet.runtime import function
 
 
 def bytes_on_cpu():
@@ -171,3 +173,18 @@ def test_the_environment_is_the_same_where_torch_is_imported_by_us():
         capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert run.stdout.strip() == "True"
+
+
+def test_gaps_are_returned_when_a_new_shape_is_prepared(monkeypatch):
+    calls = []
+    for module in (function, convolution):
+        monkeypatch.setattr(module, "return_gaps", lambda: calls.append(1))
+    net = mx.gluon.nn.Conv2D(4, 3, in_channels=2)
+    net.initialize()
+    net.hybridize()
+    net(mx.nd.ones((1, 2, 8, 8)))
+    assert len(calls) == 2, "a program and a shape"
+    net(mx.nd.ones((1, 2, 8, 8)))
+    assert len(calls) == 2
+    net(mx.nd.ones((1, 2, 9, 9)))
+    assert len(calls) == 3

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..._process.memory import return_gaps
 from ...error import ShapeError
 from ...torch_private import convolution_kernels
 from ..attributes import Count, Floats, PositiveCount
@@ -213,6 +214,7 @@ class PreparedConvolution:
         else:
             run = self._by_torch(*folded, weights, out)
         weights.ready[shape] = run
+        return_gaps()  # loops over many shapes leave blocks of many sizes
         return run
 
     def _is_packing_profitable(self, data: Tensor, weight: Tensor, out: torch.Size) -> bool:
