@@ -97,9 +97,10 @@ def count() -> int:
 
 def _kind() -> str | None:
     """Return torch's name for the kind of accelerator that is usable here, or None."""
-    device = torch.accelerator.current_accelerator()
-    if device is None:
+    if not torch.accelerator.is_available():
         return None
+    device = torch.accelerator.current_accelerator()
+    assert device is not None
     module = getattr(torch, device.type, None)
     if module is not None and module.is_available() and module.device_count() > 0:
         return device.type

@@ -150,7 +150,7 @@ def _sees_freed_nodes(find: Callable[[Any], bool | None]) -> bool:
     with torch.enable_grad():
         result = torch.ones(1, requires_grad=True).exp()
     before = find(result.grad_fn)
-    result.backward()
+    run_backward((result,), (torch.ones(1),), False, False, (), True, accumulate_grad=True)
     return before is False and find(result.grad_fn) is True
 
 
@@ -235,7 +235,7 @@ def _counts_users(count: Callable[[torch.UntypedStorage], int]) -> bool:
 # The Python object of the storage is a user as well. None: torch does not tell.
 count_users: Callable[[torch.UntypedStorage], int] | None = choose(
     "count_users",
-    "see whether anything else is on a tensor's memory, before it is written early or used again",
+    "see whether arrays of the program are still on shared memory, before it is used again",
     lambda: _count_users,
     _counts_users,
     None,
@@ -243,7 +243,7 @@ count_users: Callable[[torch.UntypedStorage], int] | None = choose(
 
 
 def _has_one_owner(tensor: Tensor) -> bool:
-    """Return whether no other tensor, NumPy array or DLPack capsule is on a tensor's memory.
+    """Return whether no other tensor or NumPy array is on a tensor's memory.
 
     >>> import torch
     >>> x = torch.zeros(4)
@@ -251,10 +251,24 @@ def _has_one_owner(tensor: Tensor) -> bool:
     >>> has_one_owner(torch.zeros(4)), has_one_owner(x)
     (True, False)
     """
-    return torch._C._storage_Use_Count(tensor.untyped_storage()._cdata) <= 2
+    storage = tensor.untyped_storage()  # whose Python object, while it is held, is a user as well
+    return torch._C._storage_Use_Count(storage._cdata) <= 2
 
 
-has_one_owner: Callable[[Tensor], bool] = _has_one_owner if count_users else lambda tensor: False
+def _sees_owners(ask: Callable[[Tensor], bool]) -> bool:
+    tensor = torch.zeros(2)
+    alone = ask(tensor)
+    part = tensor[1:]
+    return alone and part.dim() == 1 and not ask(tensor)
+
+
+has_one_owner: Callable[[Tensor], bool] = choose(
+    "has_one_owner",
+    "see whether anything else is on a tensor's memory, before it is written early",
+    lambda: _has_one_owner,
+    _sees_owners,
+    lambda tensor: False,
+)
 
 
 # -- modes and interception -----------------------------------------------------------------------

@@ -36,6 +36,7 @@ LATE = (
 )
 # Of other versions of Python, torch or NumPy: what the modules above bring in.
 PARTS = ("_", "cython_runtime", "numpy.", "multiprocessing.", "html.", "importlib", "decimal")
+PARTS += ("ipaddress",)  # of urllib, in some versions of Python
 
 SCRIPT = """
 import gc, json, sys

@@ -9,7 +9,7 @@ workers themselves if it has none. `async_server` says what travels, `async_clie
 from __future__ import annotations
 
 import atexit
-import contextlib
+import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -177,12 +177,14 @@ class DistAsyncStore(DistributedStore):
         """At the end of the program wait for all pushes: workers may be servers as well."""
         if self._group.monitor.has_failed:
             return
-        with contextlib.suppress(WorkerFailed):
+        try:
             try:
                 self._wait_pending()
             finally:
                 self._group.barrier("the end of the program")
                 close_client(self._group)
+        except WorkerFailed as error:  # nothing of the program is left that could see it
+            sys.stderr.write(f"mxnet.parallel.WorkerFailed: {error}\n")
 
 
 def _settings(optimizer: opt.Optimizer | None) -> tuple:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 from .._process.memory import map_large_arrays
 from ..error import MXNetError
@@ -232,6 +231,8 @@ class _Segment:
 
         if not torch.is_grad_enabled():
             return forward(*arguments)
+        from torch.utils.checkpoint import checkpoint  # lazy import: it brings in SymPy
+
         outputs = checkpoint(forward, *arguments, use_reentrant=False, context_fn=self._contexts)
         map_large_arrays(max(t.nbytes for t in outputs))
         return outputs

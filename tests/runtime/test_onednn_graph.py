@@ -66,7 +66,10 @@ def test_parameters_that_change_are_seen(net, x, kind):
         elif kind == "torch":
             weight.to_torch().mul_(-2)
         else:
-            np.from_dlpack(weight)[:] *= -2
+            shared = np.from_dlpack(weight)
+            if not shared.flags.writeable:
+                pytest.skip("NumPy cannot write into arrays of this version of torch")
+            shared[:] *= -2
         assert np.abs(assert_as_eager(net, x) - before).max() > 1e-3
 
 

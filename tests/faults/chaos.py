@@ -1,0 +1,317 @@
+"""One fault at a random moment of a small job: everybody ends, says why, and nothing is lost.
+
+``python -m tests.faults.chaos --seeds 300`` prints every violation. A seed decides the job, the
+fault, its moment and its victim. After each fault, what must hold is checked:
+
+- every process ends within the limit, and no process or shared memory is left
+- where training cannot continue, every survivor's error names the cause
+- the newest checkpoint loads, and a second start ends with the weights of an undisturbed run
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from tests.parallel.workers import Ended, run_forked
+
+STEPS, SAVE_EVERY, SIZE = 12, 3, 8
+LIMIT = 60.0  # seconds for one start of a job
+QUICK = {"MXNET_KVSTORE_HEARTBEAT": 3, "MXNET_KVSTORE_TIMEOUT": 6}
+SHARED_MEMORY = Path("/dev/shm")
+
+
+class Fault(NamedTuple):
+    """What happens, when, to whom."""
+
+    kind: str
+    step: int
+    rank: int
+
+
+# What the error of a process must say, besides the signal that ended it; None: training goes on.
+CAUSES: dict[str, str | None] = {
+    "killed": "was killed, crashed or is frozen",
+    "terminated": "was killed, crashed or is frozen",
+    "paused": None,
+    "slow": None,
+    "full disk": "Cannot write",
+    "checkpoint removed": None,
+    "nan batch": "NaN",
+    "exception": "injected fault",
+    "wrong shape": "hape",
+    "loaded on one rank": "weights set anew",
+    "worker killed": "A worker process of the DataLoader ended unexpectedly",
+    "worker raises": "injected fault",
+    "second job": None,
+}
+EVERYWHERE = ("killed", "terminated", "paused", "full disk", "checkpoint removed", "nan batch")
+EVERYWHERE += ("exception", "wrong shape", "second job")
+JOBS: dict[str, tuple[int, tuple[str, ...]]] = {  # workers, and the faults that can happen
+    "gluon": (2, (*EVERYWHERE, "slow", "loaded on one rank")),
+    "loader": (1, (*EVERYWHERE, "worker killed", "worker raises")),
+    "module": (2, ("killed", "terminated", "paused", "slow", "exception", "wrong shape")),
+}
+
+
+# -- jobs -----------------------------------------------------------------------------------------
+
+
+class Samples:
+    """A data set whose samples depend on their number alone; one of them may be broken."""
+
+    def __init__(self, fault: Fault | None) -> None:
+        self._fault = fault
+
+    def __len__(self) -> int:
+        return STEPS * SIZE
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        fault = self._fault
+        if fault is not None and index // SIZE == fault.step:
+            if fault.kind == "worker killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if fault.kind == "worker raises":
+                raise ValueError("injected fault")
+        return np.random.RandomState(index).rand(4).astype("float32")
+
+
+def batches(name: str, fault: Fault | None, rank: int, start: int) -> Iterator[nd.NDArray]:
+    """Yield the batches from a step on."""
+    samples = Samples(fault)
+    if name == "loader":
+        order = list(range(start * SIZE, STEPS * SIZE))
+        data = gluon.data.DataLoader(
+            gluon.data.SimpleDataset(order).transform(samples.__getitem__),
+            batch_size=SIZE,
+            num_workers=2,
+            timeout=30,
+        )
+        yield from data
+        return
+    for step in range(start, STEPS):
+        rows = np.stack([samples[(step * SIZE + i + rank) % len(samples)] for i in range(SIZE)])
+        yield nd.array(rows)
+
+
+def train_gluon(name: str, folder: str, fault: Fault | None) -> None:
+    """Train by Gluon, alone or with other workers, from the newest checkpoint on."""
+    mx.random.seed(5)
+    store = mx.kvstore.create("dist_sync") if name == "gluon" else None
+    rank = 0 if store is None else store.rank
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Dense(8, activation="tanh", in_units=4), gluon.nn.Dense(1, in_units=8))
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    settings = {"learning_rate": 0.01}
+    on_store = fault is not None and fault.kind == "loaded on one rank"
+    trainer = gluon.Trainer(
+        net.collect_params(), "adam", settings, kvstore=store, update_on_kvstore=on_store
+    )
+    saved = Path(folder, "checkpoints")
+    start = 0
+    if saved.is_dir() and mx.checkpoint.latest(saved):
+        start = mx.checkpoint.load(saved, net=net, trainer=trainer).step
+    if store is not None:
+        store.barrier()  # nobody writes a checkpoint while another still reads
+    for step, data in enumerate(batches(name, fault, rank, start), start):
+        if fault is not None and (step, rank) == (fault.step, fault.rank):
+            data = happen(fault, data, folder, net)
+        with autograd.detect_anomaly():
+            with autograd.record():
+                loss = ((net(data) - data.sum(axis=1, keepdims=True)) ** 2).mean()
+            loss.backward()
+        trainer.step(1)
+        if (step + 1) % SAVE_EVERY == 0 and rank == 0:
+            mx.checkpoint.save(saved, step + 1, net=net, trainer=trainer, keep=3)
+    if rank == 0:
+        digest = hashlib.sha256()
+        for parameter in net.collect_params().values():
+            digest.update(parameter.data().asnumpy().tobytes())
+        Path(folder, "final").write_text(digest.hexdigest())
+
+
+def train_module(name: str, folder: str, fault: Fault | None) -> None:
+    """Train by a Module on an asynchronous store."""
+    net = mx.sym.LinearRegressionOutput(
+        mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=1), mx.sym.var("label"), name="out"
+    )
+    module = mx.mod.Module(net, label_names=["label"])
+    module.bind([("data", (SIZE, 4))], [("label", (SIZE, 1))])
+    module.init_params(mx.init.One())
+    store = mx.kvstore.create("dist_async")
+    module.init_optimizer(store, "sgd", {"learning_rate": 0.01})
+    for step, data in enumerate(batches(name, fault, store.rank, 0)):
+        label = data.sum(axis=1, keepdims=True)
+        if fault is not None and (step, store.rank) == (fault.step, fault.rank):
+            data = happen(fault, data, folder, None)
+        module.forward(mx.io.DataBatch([data], [label]), is_train=True)
+        module.backward()
+        module.update()
+    Path(folder, f"final{store.rank}").write_text("done")
+
+
+TRAINING: dict[str, Callable[[str, str, Fault | None], None]] = {
+    "gluon": train_gluon,
+    "loader": train_gluon,
+    "module": train_module,
+}
+
+
+def happen(fault: Fault, data: nd.NDArray, folder: str, net: Any) -> nd.NDArray:
+    """Let the fault happen in this process, and return the batch that training continues with."""
+    kind = fault.kind
+    if kind == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind == "terminated":
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+    elif kind == "paused":
+        wake = f"import os, time; time.sleep(1); os.kill({os.getpid()}, {int(signal.SIGCONT)})"
+        with subprocess.Popen([sys.executable, "-S", "-c", wake]) as waking:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            waking.wait(LIMIT)
+    elif kind == "slow":
+        time.sleep(1.5)
+    elif kind == "full disk":
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    elif kind == "checkpoint removed":
+        for path in sorted(Path(folder, "checkpoints").glob("*"))[-1:]:
+            path.unlink()
+    elif kind == "nan batch":
+        return data * float("nan")
+    elif kind == "exception":
+        raise RuntimeError("injected fault")
+    elif kind == "wrong shape":
+        return nd.ones((SIZE, 5))
+    elif kind == "loaded on one rank":
+        net.load_parameters(save_parameters(folder))
+    return data
+
+
+def save_parameters(folder: str) -> str:
+    """Write parameters that another program might have trained."""
+    path = str(Path(folder, "other.params"))
+    other = gluon.nn.HybridSequential()
+    other.add(gluon.nn.Dense(8, in_units=4), gluon.nn.Dense(1, in_units=8))
+    other.initialize(mx.init.Zero())
+    other.save_parameters(path)
+    return path
+
+
+# -- one seed -------------------------------------------------------------------------------------
+
+
+def start(name: str, folder: str, fault: Fault | None) -> list[Ended]:
+    """Run a job once, and return how its processes ended."""
+    workers, _ = JOBS[name]
+    return run_forked(TRAINING[name], workers, name, folder, fault, timeout=LIMIT, **QUICK)
+
+
+def choose(seed: int) -> tuple[str, Fault]:
+    """Return the job and the fault of a seed."""
+    chance = random.Random(seed)
+    name = chance.choice(list(JOBS))
+    workers, kinds = JOBS[name]
+    return name, Fault(chance.choice(kinds), chance.randrange(1, STEPS), chance.randrange(workers))
+
+
+def violations(seed: int, expected: dict[str, str]) -> Iterator[str]:
+    """Yield what does not hold after the fault of a seed; `expected` are undisturbed results."""
+    name, fault = choose(seed)
+    before = set(SHARED_MEMORY.glob("torch_*"))
+    with tempfile.TemporaryDirectory() as folder:
+        if fault.kind == "second job":
+            ended = start(name, folder, None) + start(name, folder, None)
+        else:
+            ended = start(name, folder, fault)
+        yield from check_ends(name, fault, ended)
+        left = set(SHARED_MEMORY.glob("torch_*")) - before
+        if left:
+            yield f"{len(left)} pieces of shared memory are left"
+        if name == "module":
+            return
+        for again in start(name, folder, None):
+            if again.status:
+                yield f"the second start ended with {again.status}: {again.err[-600:]}"
+        final = Path(folder, "final")
+        if not final.exists() or final.read_text() != expected[name]:
+            yield "the second start ends with other weights than an undisturbed run"
+
+
+def check_ends(name: str, fault: Fault, ended: list[Ended]) -> Iterator[str]:
+    """Yield which processes did not end as they should."""
+    cause = CAUSES[fault.kind]
+    writes = name != "module" and fault.rank == 0 and fault.step < STEPS
+    if fault.kind == "full disk" and not writes:
+        cause = None
+    for process in ended:
+        where = f"rank {process.role}"
+        if process.seconds >= LIMIT:
+            yield f"{where} did not end within {LIMIT:g} s"
+        is_victim = process.role == str(fault.rank)
+        if cause is None:
+            if process.status:
+                yield f"{where} ended with {process.status}: {process.err[-600:]}"
+        elif is_victim and fault.kind in ("killed", "terminated"):
+            if process.status not in (-signal.SIGKILL, -signal.SIGTERM):
+                yield f"{where} ended with {process.status}"
+        elif name == "module" and process.status == 0:
+            continue  # it had made its last step already
+        elif process.status == 0:
+            yield f"{where} ended well, though training could not continue"
+        elif cause not in process.err:
+            yield f"the error of {where} does not say {cause!r}: {process.err[-900:]}"
+
+
+def undisturbed() -> dict[str, str]:
+    """Return the results of the jobs without any fault."""
+    results = {}
+    for name in ("gluon", "loader"):
+        with tempfile.TemporaryDirectory() as folder:
+            for process in start(name, folder, None):
+                assert process.status == 0, process.err
+            results[name] = Path(folder, "final").read_text()
+    return results
+
+
+def run(seeds: range) -> dict[int, list[str]]:
+    """Return the violations of each seed that has any."""
+    expected = undisturbed()
+    failed = {}
+    for seed in seeds:
+        if problems := list(violations(seed, expected)):
+            failed[seed] = problems
+            print(f"seed {seed} {choose(seed)}: {problems}", flush=True)
+    return failed
+
+
+def main() -> int:
+    """Run the seeds that the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=10, help="how many (default: 10)")
+    parser.add_argument("--first", type=int, default=0, help="the first one (default: 0)")
+    args = parser.parse_args()
+    failed = run(range(args.first, args.first + args.seeds))
+    print(f"{args.seeds - len(failed)} of {args.seeds} seeds without a violation")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
