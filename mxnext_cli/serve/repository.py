@@ -1,12 +1,14 @@
 """The models of a server: where their files are, their versions, and loading them again.
 
 A model is loaded and warmed up before requests see it, and one assignment replaces the models: a
-request is answered by exactly one version, and the old one ends when its last request is answered.
+request is answered by exactly one version, and the old one is freed when its last request is
+answered.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import itertools
 import threading
@@ -21,8 +23,8 @@ import numpy as np
 from mxnet.context import Context
 from mxnet.graph.passes.infer import infer_shapes
 
-from ... import CommandError, UsageError
-from ...models import (
+from .. import CommandError, UsageError
+from ..models import (
     SYMBOL_SUFFIX,
     Model,
     Predictor,
@@ -31,15 +33,14 @@ from ...models import (
     load_model,
     parse_device,
 )
-from ..limits import Limits, Refused
-from ..metrics import Metrics
-from ..payloads.decoding import Decoder
-from ..payloads.open_inference import datatype_of
-from .batching import Batcher, Delivery, deliver
+from .batching import Batcher
+from .decoding import Decoder
+from .limits import Limits, Refused
+from .monitoring import Metrics
+from .open_inference import datatype_of
 from .settings import ModelSettings, read_settings, settings_files
 
 WARM_UP_SECONDS = 5.0  # after which larger batches are left cold
-WARM_UP_RUNS = 3  # of one sample, so that its time is known
 Fingerprint = tuple[tuple[str, int, int], ...]
 
 
@@ -118,8 +119,6 @@ class LoadedModel:
         Where its work is counted.
     arriving
         Says how many requests are on their way.
-    deliver
-        Gives results to those who wait.
     turns
         Is held while a batch runs, if models share a device; such a model runs in its own thread.
     """
@@ -133,74 +132,42 @@ class LoadedModel:
         limits: Limits,
         metrics: Metrics,
         arriving: Callable[[], int] = lambda: 0,
-        deliver: Callable[[Delivery], object] = deliver,
         turns: threading.Lock | None = None,
     ) -> None:
         self.name, self.version, self.model = name, version, model
         self.postprocessing = settings.postprocessing
-        self.predictor = Predictor(model)
-        shapes = {**infer_sample_shapes(model), **settings.shapes}
-        self.decoder = Decoder(
-            model.inputs, shapes, self.predictor.dtypes, settings.preparation, limits
-        )
-        self.output_facts = [
-            {"name": n, "datatype": "FP32", "shape": [-1]} for n in self.predictor.output_names
-        ]
-        self._limits = limits
-        self._users = 0
-        self._is_retired = False
         self.fingerprint: Fingerprint = ()
-        self._turns = turns
-        self.batcher = Batcher(
-            self._predict,
-            max_batch=limits.max_batch,
-            max_delay=limits.max_delay,
-            max_queue=limits.max_queue,
-            target_latency=limits.target_latency,
-            metrics=metrics,
-            arriving=arriving,
-            deliver=deliver,
-        )
+        self.predictor = predictor = Predictor(model)
+        shapes = {**infer_sample_shapes(model), **settings.shapes}
+        self.decoder = Decoder(model.inputs, shapes, predictor.dtypes, settings.preparation, limits)
+        self.output_facts = [
+            {"name": n, "datatype": "FP32", "shape": [-1]} for n in predictor.output_names
+        ]
+        self._max_batch = limits.max_batch
 
-    @property
-    def is_ready(self) -> bool:
-        """Whether it answers."""
-        return self.batcher.is_alive and not self.batcher.is_closed
+        def predict(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+            with turns or contextlib.nullcontext():
+                return predictor(inputs)
 
-    @property
-    def can_run_on_loop(self) -> bool:
-        """Whether the event loop may run it: it never waits for another model."""
-        return self._turns is None
+        self.batcher = Batcher(predict, limits, metrics, arriving, runs_inline=turns is None)
 
-    def _predict(self, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        with self._turns or contextlib.nullcontext():
-            return self.predictor(inputs)
-
-    def warm_up(self) -> bool:
+    def warm_up(self) -> None:
         """Run the model on zeros of every size, so that the first requests find it prepared."""
-        shapes = self.decoder.shapes
-        if any(name not in shapes for name in self.model.inputs):
-            return False
-        sizes = [1] * WARM_UP_RUNS
-        sizes += [2**i for i in range(1, 16) if 2**i < self._limits.max_batch]
-        sizes.append(self._limits.max_batch)
+        decoder = self.decoder
+        if any(name not in decoder.shapes for name in self.model.inputs):
+            return
+        sizes = [1, *(2**i for i in range(1, 16) if 2**i < self._max_batch), self._max_batch]
         end = time.monotonic() + WARM_UP_SECONDS
         for rows in sizes:
-            inputs = {n: np.zeros((rows, *s), self.decoder.dtypes[n]) for n, s in shapes.items()}
-            start = time.perf_counter()
-            outputs = self._predict(inputs)
-            self.batcher.times.record(inputs, time.perf_counter() - start)
+            inputs = {n: np.zeros((rows, *s), decoder.dtypes[n]) for n, s in decoder.shapes.items()}
+            outputs = self.predictor(inputs)
             if rows == 1:
-                self._note_outputs(outputs)
+                for facts, out in zip(self.output_facts, outputs, strict=True):
+                    has_rows = out.ndim > 0 and out.shape[0] == 1
+                    facts["shape"] = [-1, *out.shape[1:]] if has_rows else list(out.shape)
+                    facts["datatype"] = datatype_of(out.dtype)
             if time.monotonic() > end:
                 break
-        return True
-
-    def _note_outputs(self, outputs: list[np.ndarray]) -> None:
-        for facts, out in zip(self.output_facts, outputs, strict=True):
-            has_rows = out.ndim > 0 and out.shape[0] == 1
-            facts["shape"] = [-1, *out.shape[1:]] if has_rows else list(out.shape)
-            facts["datatype"] = datatype_of(out.dtype)
 
     def describe(self) -> dict[str, Any]:
         """Return what it takes and gives, as `GET /model` and the page show it."""
@@ -225,39 +192,16 @@ class LoadedModel:
     def metadata(self, versions: list[str]) -> dict[str, Any]:
         """Return its description in the open inference protocol."""
         decoder = self.decoder
-        return {
-            "name": self.name,
-            "versions": versions,
-            "platform": "mxnext",
-            "inputs": [
-                {
-                    "name": name,
-                    "datatype": datatype_of(decoder.dtypes[name]),
-                    "shape": [-1, *decoder.shapes.get(name, ())],
-                }
-                for name in decoder.inputs
-            ],
-            "outputs": self.output_facts,
-        }
-
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Keep the model open while a request uses it."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
-            self._close_if_unused()
-
-    def retire(self) -> None:
-        """End when the last request is answered."""
-        self._is_retired = True
-        self._close_if_unused()
-
-    def _close_if_unused(self) -> None:
-        if self._is_retired and self._users == 0 and not self.batcher.is_closed:
-            threading.Thread(target=self.batcher.close, daemon=True).start()
+        inputs = [
+            {
+                "name": name,
+                "datatype": datatype_of(decoder.dtypes[name]),
+                "shape": [-1, *decoder.shapes.get(name, ())],
+            }
+            for name in decoder.inputs
+        ]
+        facts = {"name": self.name, "versions": versions, "platform": "mxnext"}
+        return {**facts, "inputs": inputs, "outputs": self.output_facts}
 
 
 def infer_sample_shapes(model: Model) -> Shapes:
@@ -319,12 +263,16 @@ class Repository:
         self._numbers: dict[str, Iterator[int]] = {}
         self._reloading = threading.Lock()
         self.arriving: Callable[[], int] = lambda: 0
-        self.deliver: Callable[[Delivery], object] = deliver
 
     @property
     def entries(self) -> dict[str, Entry]:
         """The models by name."""
         return self._entries
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """All versions of all models."""
+        return [m for entry in self._entries.values() for m in entry.versions.values()]
 
     def get(self, name: str | None = None, version: str | None = None) -> LoadedModel:
         """Return a model, the first one by default; refuse names that are not there."""
@@ -347,18 +295,7 @@ class Repository:
         """Load what is new or changed, and drop what is gone; return what was loaded."""
         with self._reloading:
             loaded: list[LoadedModel] = []
-            try:
-                entries = {s.name: self._load_entry(s, loaded) for s in find_sources(self._texts)}
-            except BaseException:
-                for model in loaded:
-                    model.retire()
-                raise
-            previous, self._entries = self._entries, entries
-        current = {id(m) for e in entries.values() for m in e.versions.values()}
-        for entry in previous.values():
-            for model in entry.versions.values():
-                if id(model) not in current:
-                    model.retire()
+            self._entries = {s.name: self._load_entry(s, loaded) for s in find_sources(self._texts)}
         return [f"{model.name} version {model.version}" for model in loaded]
 
     def _load_entry(self, source: Source, loaded: list[LoadedModel]) -> Entry:
@@ -391,15 +328,11 @@ class Repository:
         files = fingerprint([*model.files, *settings_files(model_file), *settings.files])
         model.ctx = parse_device(self._device or settings.device)
         loaded = LoadedModel(
-            name, version, model, settings, self._limits, self._metrics, self.arriving,
-            lambda outcomes: self.deliver(outcomes), self._turns_on(model.ctx),
+            name, version, model, settings, self._limits, self._metrics,
+            lambda: self.arriving(), self._turns_on(model.ctx),
         )  # fmt: skip
         loaded.fingerprint = files
-        try:
-            loaded.warm_up()
-        except BaseException:
-            loaded.retire()
-            raise
+        loaded.warm_up()
         return loaded
 
     def _turns_on(self, ctx: Context) -> threading.Lock | None:
@@ -421,12 +354,9 @@ class Repository:
                     return True
         return False
 
-    def close(self, timeout: float) -> None:
+    async def close(self, timeout: float) -> None:
         """Finish the requests that wait and end."""
-        end = time.monotonic() + timeout
-        for entry in self._entries.values():
-            for model in entry.versions.values():
-                model.batcher.close(max(0.1, end - time.monotonic()))
+        await asyncio.gather(*(model.batcher.close(timeout) for model in self.models))
 
 
 def _model_args(file: Path, args: argparse.Namespace | None) -> argparse.Namespace:

@@ -11,14 +11,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from ... import CommandError, UsageError
-from ...models import SYMBOL_SUFFIX, Shape, Shapes, parse_shapes
-from ...predict import IMAGENET, Preparation, preparation, read_labels
-from ..payloads.encoding import Postprocessing
+from .. import CommandError, UsageError
+from ..models import SYMBOL_SUFFIX, Shapes, parse_shapes
+from ..predict import IMAGENET, Preparation, preparation, read_labels
+from .encoding import Postprocessing
 
 MAX_FILE = 16 << 20  # bytes
 
@@ -30,21 +30,32 @@ class PreprocessFields(msgspec.Struct, forbid_unknown_fields=True):
     resize: int | None = None
     crop: int | None = None
     scale: float | None = None
-    mean: list[float] | None = None
-    std: list[float] | None = None
+    mean: tuple[float, ...] | None = None
+    std: tuple[float, ...] | None = None
     bgr: bool = False
     gray: bool = False
-    layout: str = "NCHW"
+    layout: Literal["NCHW", "NHWC"] = "NCHW"
+
+    def preparation(self) -> Preparation:
+        """Return how images become arrays."""
+        if self.std is not None and 0.0 in self.std:
+            raise ValueError("std: 0 cannot divide")
+        base = IMAGENET if self.imagenet else Preparation()
+        chosen = {name: getattr(self, name) for name in ("resize", "crop", "scale", "mean", "std")}
+        changed = {name: value for name, value in chosen.items() if value is not None}
+        return base._replace(
+            **changed, is_bgr=self.bgr, is_gray=self.gray, layout=self.layout
+        )  # fmt: skip
 
 
 class SettingsFields(msgspec.Struct, forbid_unknown_fields=True):
     """What the file can say."""
 
-    shape: dict[str, list[int]] = {}
+    shape: dict[str, tuple[int, ...]] = {}
     labels: str | list[str] | None = None
     top: int | None = None
     softmax: bool = False
-    preprocess: PreprocessFields | None = None
+    preprocess: PreprocessFields = msgspec.field(default_factory=PreprocessFields)
     device: str | None = None
 
 
@@ -86,52 +97,19 @@ def read_settings(
 def _from_file(path: Path) -> ModelSettings:
     try:
         fields = msgspec.json.decode(path.read_bytes()[:MAX_FILE], type=SettingsFields)
-        labels, files = _labels(fields.labels, path)
-        return ModelSettings(
-            {name: _shape(sizes, path) for name, sizes in fields.shape.items()},
-            _preparation(fields.preprocess or PreprocessFields(), path),
-            Postprocessing(fields.softmax, _top(fields.top, labels), labels),
-            tuple(files),
-            fields.device,
-        )
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        for shape in fields.shape.values():
+            if min(shape, default=1) < 1:
+                raise ValueError(f"shape {list(shape)}: sizes are 1 or more")
+        labels, files = fields.labels or [], ()
+        if isinstance(labels, str):
+            files = (path.parent / labels,)
+            labels = read_labels(str(files[0]))
+        top = fields.top if fields.top is not None else (5 if labels else 0)
+        how = fields.preprocess.preparation()
+    except ValueError as error:
         raise CommandError(f"{path}: {error}") from None
-
-
-def _top(top: int | None, labels: Sequence[str]) -> int:
-    return top if top is not None else (5 if labels else 0)
-
-
-def _labels(value: str | list[str] | None, path: Path) -> tuple[tuple[str, ...], list[Path]]:
-    if value is None:
-        return (), []
-    if isinstance(value, list):
-        return tuple(value), []
-    file = path.parent / value
-    return tuple(read_labels(str(file))), [file]
-
-
-def _shape(sizes: list[int], path: Path) -> Shape:
-    if any(n < 1 for n in sizes):
-        raise CommandError(f"{path}: shape {sizes}: sizes are 1 or more")
-    return tuple(sizes)
-
-
-def _preparation(fields: PreprocessFields, path: Path) -> Preparation:
-    if fields.layout not in ("NCHW", "NHWC"):
-        raise CommandError(f"{path}: layout {fields.layout!r} is not NCHW or NHWC")
-    if fields.std is not None and 0.0 in fields.std:
-        raise CommandError(f"{path}: std: 0 cannot divide")
-    chosen = {
-        "resize": fields.resize,
-        "crop": fields.crop,
-        "scale": fields.scale,
-        "mean": tuple(fields.mean) if fields.mean is not None else None,
-        "std": tuple(fields.std) if fields.std is not None else None,
-    }
-    base = IMAGENET if fields.imagenet else Preparation()
-    changed = {name: value for name, value in chosen.items() if value is not None}
-    return base._replace(**changed, is_bgr=fields.bgr, is_gray=fields.gray, layout=fields.layout)
+    post = Postprocessing(fields.softmax, top, tuple(labels))
+    return ModelSettings(fields.shape, how, post, files, fields.device)
 
 
 def _with_options(
@@ -145,7 +123,7 @@ def _with_options(
         changes["preparation"] = preparation(args)
     post = settings.postprocessing
     labels = tuple(read_labels(args.labels)) if args.labels else post.labels
-    top = args.top if args.top is not None else (post.top or _top(None, labels))
+    top = args.top if args.top is not None else (post.top or (5 if labels else 0))
     changes["postprocessing"] = Postprocessing(args.softmax or post.softmax, top, labels)
     if args.labels:
         changes["files"] = (*settings.files, Path(args.labels))
