@@ -37,7 +37,7 @@ OPEN_PATHS = frozenset(
 )
 HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.%]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
 PIECE = 64 << 10  # bytes of an answer that are sent at once
-LINGER = 2.0  # seconds in which a client can read why it was refused
+LINGER, SILENCE = 2.0, 0.3  # seconds in which a client can read why it was refused
 CLIENT_CLOSED = 499  # nobody reads it; it is counted
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -83,12 +83,12 @@ class Guard:
         pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
         hosts = [value for name, value in pairs if name == b"host"]
-        if len(hosts) > 1 or not (hosts or scope["http_version"] == "1.0"):
+        if len(hosts) != 1 or (not hosts[0] and scope["http_version"] == "1.1"):
             raise Refused(400, "it needs one Host header", connection="close")
         encodings = [value.lower() for name, value in pairs if name == b"transfer-encoding"]
-        if encodings and (encodings != [b"chunked"] or b"content-length" in headers):
-            raise Refused(400, "its Transfer-Encoding is ambiguous", connection="close")
-        host = hosts[0].decode("latin-1") if hosts else ""
+        if encodings not in ([], [b"chunked"]):
+            raise Refused(400, "its Transfer-Encoding is not chunked", connection="close")
+        host = hosts[0].decode("latin-1")
         if host and not self._is_known(host):
             raise Refused(421, f"the host {host[:100]!r} is not served here; "
                                "mx serve --allow-host NAME adds it")  # fmt: skip
@@ -119,34 +119,43 @@ class Exchange:
         headers = dict(scope["headers"])
         has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
         self.is_whole = not has_body  # the body has arrived
+        self._waits = b"expect" in headers  # the client, to be told that it may send its body
         self.closes = False  # the connection, after the answer
         self.code, self.size = 500, 0
+
+    @property
+    def _lingers(self) -> bool:
+        """Whether the client may still be sending when it is answered."""
+        return not self.is_whole and not self._waits
 
     async def receive(self) -> Message:
         """Receive a piece of the body."""
         message = await self._receive()
-        self.is_whole = not message.get("more_body", False)
+        self.is_whole, self._waits = not message.get("more_body", False), False
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, in pieces: each is taken in time, or the answer ends."""
+        """Send a part of the answer, in pieces: each is taken in time, or the answer ends.
+
+        If the body of the request has not arrived, the answer has no length: the server would close
+        the connection after so many bytes, and the answer would be lost in a reset.
+        """
         if message["type"] == "http.response.start":
-            self.code = message["status"]
-            message["headers"].append((b"x-content-type-options", b"nosniff"))
-            names = {name for name, _ in message["headers"]}
-            if (self.closes or not self.is_whole) and b"connection" not in names:
-                message["headers"].append((b"connection", b"close"))
-            await self._send(message)
+            self.code, headers = message["status"], [(b"x-content-type-options", b"nosniff")]
+            if self.closes or not self.is_whole or b"connection" in dict(message["headers"]):
+                headers.append((b"connection", b"close"))
+            dropped = {b"connection", *([b"content-length"] if self._lingers else [])}
+            headers += [pair for pair in message["headers"] if pair[0] not in dropped]
+            await self._send({**message, "headers": headers})
             return
         body = message.get("body", b"")
         self.size += len(body)
         for start in range(0, len(body) - PIECE, PIECE):
             await self._send_piece(body[start : start + PIECE])
         rest = body[max(0, (len(body) - 1) // PIECE) * PIECE :]
-        if not self.is_whole:
+        if self._lingers:
             await self._send_piece(rest)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._drop_body(), LINGER)
+            await self._drop_body()
             rest = b""
         await self._send({**message, "body": rest})
 
@@ -155,9 +164,11 @@ class Exchange:
         await asyncio.wait_for(self._send(message), self._timeout)
 
     async def _drop_body(self) -> None:
-        """Read on, so that the answer is not lost in a reset."""
-        while not self.is_whole:
-            await self.receive()
+        """Read on for a while, as long as something comes."""
+        end = time.monotonic() + LINGER
+        with contextlib.suppress(asyncio.TimeoutError):
+            while not self.is_whole and time.monotonic() < end:
+                await asyncio.wait_for(self.receive(), SILENCE)
 
 
 class Front:
@@ -224,4 +235,6 @@ def build_app(get: dict[str, Handler], post: dict[str, Handler]) -> Starlette:
     routes = [Route(path, handler, methods=["GET"]) for path, handler in get.items()]
     routes += [Route(path, handler, methods=["POST"]) for path, handler in post.items()]
     errors = dict.fromkeys((Refused, HTTPException, Exception), refuse)
-    return Starlette(routes=routes, exception_handlers=errors)  # type: ignore[arg-type]
+    app = Starlette(routes=routes, exception_handlers=errors)  # type: ignore[arg-type]
+    app.router.redirect_slashes = False
+    return app

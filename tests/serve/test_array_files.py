@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("msgspec")
 
-from mxnext_cli.serve.arrays import read_npy, read_npz, read_safetensors  # noqa: E402
+from mxnext_cli.serve.arrays import read_npy, read_npz, read_safetensors
 
-from .server import npy, npz  # noqa: E402
+from .server import npy, npz
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -156,6 +156,7 @@ async def test_quick_requests_that_are_alone_run_in_the_thread_of_their_caller(m
     batcher._predict = remember
     for _ in range(2):
         assert (await batcher.run(row(1)))[0][0, 0] == 2
+        await asyncio.sleep(0.01)
     assert threads == [False, True]  # how long it takes was not known at first
     await batcher.close()
     with pytest.raises(Stopping):

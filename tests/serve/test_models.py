@@ -213,7 +213,7 @@ def test_sigterm_waits_for_requests_that_are_being_received(rows):
         sockets = [server.connect() for _ in range(5)]
         for sock in sockets:
             sock.sendall(head.encode() + body[:-20])
-        wait_for(lambda: _connections(server) >= len(sockets), "the connections")
+        wait_for(lambda: _active_requests(server) > len(sockets), "the requests")
         os.kill(server.process.pid, signal.SIGTERM)
         wait_for(lambda: not _takes_connections(server), "the end of listening")
         time.sleep(0.5)  # connections are asked to end after that
@@ -225,9 +225,10 @@ def test_sigterm_waits_for_requests_that_are_being_received(rows):
     assert [answer.count(b"connection: close") for answer in answers] == [1] * 5
 
 
-def _connections(server) -> int:
+def _active_requests(server) -> float:
+    """Return how many requests are received or answered, with the one that asks."""
     text = server.get("/metrics").content.decode()
-    return int(text.partition("\nmx_connections ")[2].split()[0])
+    return float(text.partition("\nmx_active_requests ")[2].split()[0])
 
 
 def _takes_connections(server) -> bool:
