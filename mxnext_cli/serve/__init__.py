@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     args.token = read_token(args.token)
     if bool(args.certfile) != bool(args.keyfile):
         raise UsageError("--certfile and --keyfile belong together")
-    names = [source.name for source in find_sources(args.model)]
+    names = list(find_sources(args.model))
     if len(names) > 1:
         _refuse_model_options(args)
     if args.workers > 1 and os.name != "posix":

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import UsageError
 from .encoding import dump
-from .limits import Budget, Refused, Share
+from .limits import Budget, Limits, Refused, Share
 from .monitoring import Metrics
 
 TOKEN_VARIABLE = "MX_SERVE_TOKEN"
@@ -179,12 +179,11 @@ class Front:
         app: ASGIApp,
         guard: Guard,
         metrics: Metrics,
-        budget: Budget,
-        timeout: float,
+        limits: Limits,
         log: logging.Logger | None = None,
     ) -> None:
-        self._app, self._guard, self._metrics, self._budget = app, guard, metrics, budget
-        self._timeout, self._log = timeout, log
+        self._app, self._guard, self._metrics, self._log = app, guard, metrics, log
+        self._timeout, self._budget = limits.timeout, Budget(limits.max_in_flight)
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -53,14 +54,12 @@ class RowLimit:
     The limit is halved when a batch took longer, and grows by one for each that was quick.
     """
 
-    def __init__(self, max_rows: int, target: float | None) -> None:
-        self._max, self._target = max_rows, target
+    def __init__(self, max_rows: int, target_ms: float | None) -> None:
+        self._max, self._target = max_rows, math.inf if target_ms is None else target_ms / 1000
         self.rows = max_rows
 
     def learn(self, rows: int, seconds: float) -> None:
         """Take one run into account."""
-        if self._target is None:
-            return
         if seconds > self._target / 2:
             self.rows = max(1, min(self.rows, rows) // 2)
         elif rows >= self.rows:
@@ -84,9 +83,9 @@ class Batcher:
         runs_inline: bool = False,
     ) -> None:
         self._predict, self._metrics, self._arriving = predict, metrics, arriving
-        self._max_delay, self._max_queue = limits.max_delay, limits.max_queue
+        self._max_delay, self._max_queue = limits.max_delay / 1000, limits.max_queue
         self._timeout = limits.timeout
-        self._limit = RowLimit(limits.max_batch, limits.target_latency)
+        self._limit = RowLimit(limits.max_batch, limits.target_latency_ms)
         self._runs_inline = runs_inline
         self._waiting: deque[Job] = deque()
         self._seconds: dict[tuple, float] = {}  # that the last run of each shape took

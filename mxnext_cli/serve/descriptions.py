@@ -24,7 +24,7 @@ from .monitoring import METRICS_KIND, Metrics
 from .open_inference import DATATYPES
 from .repository import LoadedModel, Repository
 
-ASSETS = resources.files(__package__) / "assets"
+ASSETS = resources.files("mxnext_cli.serve") / "assets"
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "img-src 'self' blob: data:; connect-src 'self'; script-src {script}; style-src {style}"
@@ -115,14 +115,13 @@ class Descriptions:
 
     async def openapi(self, request: Request) -> Response:
         """Answer with the OpenAPI document."""
-        models = [entry.latest for entry in self._repository.entries.values()]
-        return json_response(describe_api(models, self._needs_token))
+        return json_response(describe_api(self._repository.latest, self._needs_token))
 
     async def model_status(self, request: Request) -> Response:
         """Answer as TensorFlow Serving does."""
         name = self._find(request).name
         status = {"state": "AVAILABLE", "status": {"error_code": "OK", "error_message": ""}}
-        versions = self._repository.entries[name].versions
+        versions = self._repository.entries[name]
         return json_response({"model_version_status": [{"version": v, **status} for v in versions]})
 
     async def server_metadata(self, request: Request) -> Response:
@@ -133,7 +132,7 @@ class Descriptions:
     async def model_metadata(self, request: Request) -> Response:
         """Answer with the inputs and outputs of a model."""
         model = self._find(request)
-        return json_response(model.metadata(list(self._repository.entries[model.name].versions)))
+        return json_response(model.metadata(list(self._repository.entries[model.name])))
 
     async def model_ready(self, request: Request) -> Response:
         """Answer 200 while a model takes requests."""

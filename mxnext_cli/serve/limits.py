@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..models import Shape
@@ -17,6 +18,7 @@ BYTES_PER_PIXEL = 4  # of an image that is not compressed
 PIXEL_FACTOR = 16 * 16  # an image may have 16 times the edges that the model takes
 MIN_PIXELS, MAX_PIXELS = 1 << 20, 32 << 20
 MAX_INLINE_BYTES = 32 << 10  # a larger body is decoded off the event loop
+NO_ROOM = "the server holds too many bytes of requests; try again later"
 
 
 class Refused(Exception):
@@ -30,11 +32,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server takes; sizes in bytes, times in seconds."""
+    """What a server takes; sizes in bytes, times of batches in milliseconds, others in seconds."""
 
     max_batch: int = 32
-    max_delay: float = 0.002
-    target_latency: float | None = None
+    max_delay: float = 2.0
+    target_latency_ms: float | None = None
     max_rows: int = 1024
     max_queue: int = 256
     max_body: int = 32 * MIB
@@ -85,7 +87,7 @@ class Share:
         self._budget = budget
         self._task = asyncio.current_task()
         self.bytes = 0
-        self.refusal: Refused | None = None  # why the task was canceled
+        self.refusal: tuple[int, str] | None = None  # why the task was canceled
 
     def hold(self, size: int) -> None:
         """Hold so many bytes in place of those before; refuse if there is no room."""
@@ -93,26 +95,34 @@ class Share:
         self._budget.in_use += size - self.bytes
         self.bytes = size
 
-    def give_up(self, refusal: Refused) -> None:
+    def give_up(self, code: int, message: str) -> None:
         """Cancel the task that answers the request, which is refused."""
         self.release()
-        self.refusal = refusal
+        self.refusal = code, message
         if self._task is not None:
             self._task.cancel()
 
-    def start_arriving(self) -> None:
-        """Let the request be given up for others."""
+    @contextlib.contextmanager
+    def arriving(self, timeout: float) -> Iterator[None]:
+        """Give the body up if it takes too long, or for smaller ones if there is no room."""
+        late = (408, "the body did not arrive in time")
+        timer = asyncio.get_running_loop().call_later(timeout, self.give_up, *late)
         self._budget.arriving.add(self)
-
-    def end_arriving(self) -> None:
-        """Keep the request, whatever comes."""
-        self._budget.arriving.discard(self)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self.refusal is None:
+                raise
+            raise Refused(*self.refusal) from None
+        finally:
+            timer.cancel()
+            self._budget.arriving.discard(self)
 
     def release(self) -> None:
         """Hold nothing."""
         self._budget.in_use -= self.bytes
         self.bytes = 0
-        self.end_arriving()
+        self._budget.arriving.discard(self)
 
 
 class Budget:
@@ -129,11 +139,8 @@ class Budget:
 
     def make_room(self, share: Share, size: int) -> None:
         """Give up larger bodies until a request can hold so many bytes, or refuse it."""
-        refusal = Refused(
-            503, "the server holds too many bytes of requests; try again later", retry_after="1"
-        )
         while size > share.bytes and self.in_use + size - share.bytes > self._limit:
             largest = max(self.arriving - {share}, key=lambda s: s.bytes, default=None)
             if largest is None or largest.bytes <= size:
-                raise refusal
-            largest.give_up(refusal)
+                raise Refused(503, NO_ROOM, retry_after="1")
+            largest.give_up(503, NO_ROOM)

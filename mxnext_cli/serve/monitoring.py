@@ -126,14 +126,13 @@ class JSONLine(logging.Formatter):
         return line.decode()[:MAX_LINE]
 
 
-def open_log(names: Sequence[str], target: str, rate: float, suppressed: Counter) -> logging.Logger:
-    """Let loggers write lines of JSON to a file, ``-`` for stderr, and return the first."""
+def open_log(name: str, target: str, rate: float, suppressed: Counter) -> logging.Logger:
+    """Return a logger that writes lines of JSON to a file, ``-`` for stderr."""
     handler = logging.StreamHandler(sys.stderr) if target == "-" else logging.FileHandler(target)
     handler.addFilter(RateLimit(rate, suppressed))
     handler.setFormatter(JSONLine())
     logging.raiseExceptions = False  # a full disk must not fill stderr
-    for name in names:
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(logging.INFO)
-    return logging.getLogger(names[0])
+    logger = logging.getLogger(f"mxnext.{name}")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+    return logger

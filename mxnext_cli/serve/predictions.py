@@ -90,30 +90,23 @@ class Predictions:
 
     async def _read(self, request: Request, limit: int, share: Share) -> bytearray:
         """Return the body; it is given up if it comes too slowly, or for smaller ones."""
-        too_large = Refused(413, f"the body is larger than {limit} bytes")
         if int(request.headers.get("content-length", 0)) > limit:
-            raise too_large
+            raise _too_large(limit)
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "compressed bodies are not taken")
-        late = Refused(408, "the body did not arrive in time")
-        timer = asyncio.get_running_loop().call_later(self._limits.timeout, share.give_up, late)
         body = bytearray()
         self._receiving += 1
-        share.start_arriving()
         try:
-            async for chunk in request.stream():
-                if len(body) + len(chunk) > limit:
-                    raise too_large
-                share.hold(len(body) + len(chunk))
-                body += chunk
-        except asyncio.CancelledError:
-            raise share.refusal or ClientDisconnect from None
+            with share.arriving(self._limits.timeout):
+                async for chunk in request.stream():
+                    if len(body) + len(chunk) > limit:
+                        raise _too_large(limit)
+                    share.hold(len(body) + len(chunk))
+                    body += chunk
         except ClientDisconnect:  # or its chunks are malformed, which the client may still read
             raise Refused(400, "the body ended early") from None
         finally:
-            timer.cancel()
             self._receiving -= 1
-            share.end_arriving()
         return body
 
     async def _off_loop(self, is_quick: bool, function: Callable[..., T], *args: Any) -> T:
@@ -147,6 +140,10 @@ class Predictions:
 def _respond(share: Share, model: LoadedModel, content: bytes, headers: dict[str, str]) -> Response:
     share.hold(max(share.bytes, len(content)))
     return Response(content, headers={**headers, "mx-model-version": model.version})
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, f"the body is larger than {limit} bytes")
 
 
 def _read_top(text: str | None, default: int) -> int:

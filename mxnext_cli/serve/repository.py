@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import collections
 import contextlib
-import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,42 +41,32 @@ from .settings import ModelSettings, read_settings, settings_files
 
 WARM_UP_SECONDS = 5.0  # after which larger batches are left cold
 Fingerprint = tuple[tuple[str, int, int], ...]
+Slot = tuple[str, str]  # name and version
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: a name, and a prefix, a file or a folder."""
-
-    name: str
-    path: Path
-
-
-def find_sources(texts: Sequence[str]) -> list[Source]:
-    """Return the models that ``[NAME=]PATH`` name; a folder can hold one model or several."""
-    sources: list[Source] = []
+def find_sources(texts: Sequence[str]) -> dict[str, Path]:
+    """Return the paths of the models that ``[NAME=]PATH`` name; a folder can hold several."""
+    sources: dict[str, Path] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if equals and not Path(text).exists():
-            if not name or not all(c.isalnum() or c in "-_." for c in name):
-                raise UsageError(f"{text}: a name has letters, digits and -_. only")
-            sources.append(Source(name, Path(path)))
-        else:
-            sources += _find_in(Path(text))
-    names = [source.name for source in sources]
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"two models are called {name!r}; write NAME=PATH")
+        is_named = bool(equals) and not Path(text).exists()
+        if is_named and not (name and all(c.isalnum() or c in "-_." for c in name)):
+            raise UsageError(f"{text}: a name has letters, digits and -_. only")
+        more = {name: Path(path)} if is_named else _find_in(Path(text))
+        if twice := sources.keys() & more.keys():
+            raise UsageError(f"two models are called {min(twice)!r}; write NAME=PATH")
+        sources |= more
     return sources
 
 
-def _find_in(path: Path) -> list[Source]:
+def _find_in(path: Path) -> dict[str, Path]:
     if not path.is_dir():
         name = path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".params").removesuffix(".onnx")
-        return [Source(name, path)]
+        return {name: path}
     if _versions_in(path) or _model_files(path):
-        return [Source(path.resolve().name, path)]
+        return {path.resolve().name: path}
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
-    sources = [Source(f.name, f) for f in folders if _versions_in(f) or _model_files(f)]
+    sources = {f.name: f for f in folders if _versions_in(f) or _model_files(f)}
     if not sources:
         raise CommandError(f"{path}: it holds no model, and no folder that holds one")
     return sources
@@ -107,8 +96,8 @@ class LoadedModel:
 
     Parameters
     ----------
-    name, version
-        Its name and the name of its version.
+    slot
+        Its name and the name of its version; '' if versions have no names.
     model
         The model.
     settings
@@ -125,8 +114,7 @@ class LoadedModel:
 
     def __init__(
         self,
-        name: str,
-        version: str,
+        slot: Slot,
         model: Model,
         settings: ModelSettings,
         limits: Limits,
@@ -134,7 +122,7 @@ class LoadedModel:
         arriving: Callable[[], int] = lambda: 0,
         turns: threading.Lock | None = None,
     ) -> None:
-        self.name, self.version, self.model = name, version, model
+        self.slot, (self.name, self.version), self.model = slot, slot, model
         self.postprocessing = settings.postprocessing
         self.fingerprint: Fingerprint = ()
         self.predictor = predictor = Predictor(model)
@@ -192,14 +180,9 @@ class LoadedModel:
     def metadata(self, versions: list[str]) -> dict[str, Any]:
         """Return its description in the open inference protocol."""
         decoder = self.decoder
-        inputs = [
-            {
-                "name": name,
-                "datatype": datatype_of(decoder.dtypes[name]),
-                "shape": [-1, *decoder.shapes.get(name, ())],
-            }
-            for name in decoder.inputs
-        ]
+        types = {name: datatype_of(decoder.dtypes[name]) for name in decoder.inputs}
+        shapes = {name: [-1, *decoder.shapes.get(name, ())] for name in decoder.inputs}
+        inputs = [{"name": n, "datatype": types[n], "shape": shapes[n]} for n in decoder.inputs]
         facts = {"name": self.name, "versions": versions, "platform": "mxnext"}
         return {**facts, "inputs": inputs, "outputs": self.output_facts}
 
@@ -212,24 +195,10 @@ def infer_sample_shapes(model: Model) -> Shapes:
     except Exception:  # it needs more shapes than there are
         return shapes
     for node in model.symbol._graph.variables:
-        shape = inferred.values[node][0]
-        is_known = shape is not None and len(shape) > 1 and all(n > 0 for n in shape[1:])
-        if node.name in model.inputs and node.name not in shapes and shape and is_known:
-            shapes[node.name] = tuple(shape[1:])
+        sample = (inferred.values[node][0] or ())[1:]
+        if node.name in model.inputs and sample and all(n > 0 for n in sample):
+            shapes.setdefault(node.name, tuple(sample))
     return shapes
-
-
-@dataclass
-class Entry:
-    """The versions of one model that are loaded, the newest first."""
-
-    source: Source
-    versions: dict[str, LoadedModel] = field(default_factory=dict)
-
-    @property
-    def latest(self) -> LoadedModel:
-        """The version that answers if none is named."""
-        return next(iter(self.versions.values()))
 
 
 class Repository:
@@ -259,100 +228,90 @@ class Repository:
         self._texts, self._limits, self._metrics = list(texts), limits, metrics
         self._args, self._device, self._max_versions = args, device, max_versions
         self._turns: dict[Context, threading.Lock] = {}
-        self._entries: dict[str, Entry] = {}
-        self._numbers: dict[str, Iterator[int]] = {}
+        self._numbers: collections.Counter[str] = collections.Counter()
         self._reloading = threading.Lock()
+        self.entries: dict[str, dict[str, LoadedModel]] = {}  # versions by name, the newest first
         self.arriving: Callable[[], int] = lambda: 0
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """The models by name."""
-        return self._entries
 
     @property
     def models(self) -> list[LoadedModel]:
         """All versions of all models."""
-        return [m for entry in self._entries.values() for m in entry.versions.values()]
+        return [model for versions in self.entries.values() for model in versions.values()]
+
+    @property
+    def latest(self) -> list[LoadedModel]:
+        """The version of each model that answers if none is named."""
+        return [next(iter(versions.values())) for versions in self.entries.values()]
 
     def get(self, name: str | None = None, version: str | None = None) -> LoadedModel:
         """Return a model, the first one by default; refuse names that are not there."""
-        entries = self._entries
-        entry = next(iter(entries.values()), None) if name is None else entries.get(name)
-        if entry is None:
-            names = ", ".join(list(entries)[:10]) or "none"
-            raise Refused(404, f"there is no model {str(name)[:100]!r}; models: {names}")
-        if version is None:
-            return entry.latest
-        if version not in entry.versions:
-            versions = ", ".join(entry.versions)
-            raise Refused(
-                404,
-                f"the model {name!r} has no version {version[:20]!r}; versions: {versions}",
-            )
-        return entry.versions[version]
+        entries = self.entries
+        name = next(iter(entries)) if name is None else name
+        if name not in entries:
+            names = ", ".join(list(entries)[:10])
+            raise Refused(404, f"there is no model {name[:100]!r}; models: {names}")
+        versions = entries[name]
+        version = next(iter(versions)) if version is None else version
+        if version not in versions:
+            shown = f"{version[:20]!r}; versions: {', '.join(versions)}"
+            raise Refused(404, f"the model {name!r} has no version {shown}")
+        return versions[version]
 
     def load(self) -> list[str]:
         """Load what is new or changed, and drop what is gone; return what was loaded."""
+        entries: dict[str, dict[str, LoadedModel]] = {}
+        loaded: list[str] = []
         with self._reloading:
-            loaded: list[LoadedModel] = []
-            self._entries = {s.name: self._load_entry(s, loaded) for s in find_sources(self._texts)}
-        return [f"{model.name} version {model.version}" for model in loaded]
-
-    def _load_entry(self, source: Source, loaded: list[LoadedModel]) -> Entry:
-        before = self._entries.get(source.name)
-        versions = before.versions if before is not None else {}
-        entry = Entry(source)
-        for version, path in self._find_versions(source).items():
-            old = versions.get(version) if version else next(iter(versions.values()), None)
-            file = _model_file(path)
-            if old is not None and not _is_stale(old, file, self._args):
-                entry.versions[old.version] = old
-                continue
-            number = version or str(next(self._numbers.setdefault(source.name, itertools.count(1))))
-            entry.versions[number] = self._load_model(source.name, number, file)
-            loaded.append(entry.versions[number])
-        return entry
-
-    def _find_versions(self, source: Source) -> dict[str, Path]:
-        """Return the folders of versions, the newest first; '' if versions have no folders."""
-        versions = _versions_in(source.path) if source.path.is_dir() else {}
-        if not versions:
-            return {"": source.path}
-        newest = sorted(versions, reverse=True)[: self._max_versions]
-        return {str(number): versions[number] for number in newest}
-
-    def _load_model(self, name: str, version: str, file: Path) -> LoadedModel:
-        model = load_model(_model_args(file, self._args))
-        model_file = model.files[0]
-        settings = read_settings(model_file, model.inputs, self._args)
-        files = fingerprint([*model.files, *settings_files(model_file), *settings.files])
-        model.ctx = parse_device(self._device or settings.device)
-        loaded = LoadedModel(
-            name, version, model, settings, self._limits, self._metrics,
-            lambda: self.arriving(), self._turns_on(model.ctx),
-        )  # fmt: skip
-        loaded.fingerprint = files
-        loaded.warm_up()
+            current = {model.slot: model for model in self.models}
+            for slot, file in self._find_files().items():
+                model = current.get(slot)
+                if model is None or self._is_stale(model, file):
+                    model = self._load_model(slot, file)
+                    loaded.append(f"{model.name} version {model.version}")
+                entries.setdefault(model.name, {})[model.version] = model
+            self.entries = entries
         return loaded
 
-    def _turns_on(self, ctx: Context) -> threading.Lock | None:
-        """Return what models on one GPU share, so that one batch at a time takes its memory."""
-        return None if ctx.device_type == "cpu" else self._turns.setdefault(ctx, threading.Lock())
-
     def has_changed(self) -> bool:
-        """Whether the files of a model changed, or versions came or went."""
-        sources = find_sources(self._texts)
-        if [s.name for s in sources] != list(self._entries):
-            return True
-        for source in sources:
-            versions = self._entries[source.name].versions
-            files = self._find_versions(source)
-            if "" not in files and list(files) != list(versions):
-                return True
-            for model, path in zip(versions.values(), files.values(), strict=True):
-                if _is_stale(model, _model_file(path), self._args):
-                    return True
-        return False
+        """Whether the files of a model changed, or models or versions came or went."""
+        files, current = self._find_files(), {model.slot: model for model in self.models}
+        is_same = list(files) == list(current)
+        return not is_same or any(self._is_stale(current[s], file) for s, file in files.items())
+
+    def _find_files(self) -> dict[Slot, Path]:
+        """Return the files of models by name and version; '' if versions have no folders."""
+        files: dict[Slot, Path] = {}
+        for name, path in find_sources(self._texts).items():
+            versions = _versions_in(path) if path.is_dir() else {}
+            for number in sorted(versions, reverse=True)[: self._max_versions]:
+                files[name, str(number)] = _model_file(versions[number])
+            if not versions:
+                files[name, ""] = _model_file(path)
+        return files
+
+    def _load_model(self, slot: Slot, file: Path) -> LoadedModel:
+        model = load_model(_model_args(file, self._args))
+        settings = read_settings(model.files[0], model.inputs, self._args)
+        files = fingerprint([*model.files, *settings_files(model.files[0]), *settings.files])
+        model.ctx = parse_device(self._device or settings.device)
+        # Models on one GPU take turns, so that one batch at a time takes its memory.
+        is_cpu = model.ctx.device_type == "cpu"
+        turns = None if is_cpu else self._turns.setdefault(model.ctx, threading.Lock())
+        loaded = LoadedModel(
+            slot, model, settings, self._limits, self._metrics, lambda: self.arriving(), turns
+        )
+        loaded.warm_up()
+        loaded.fingerprint = files
+        if not loaded.version:
+            self._numbers[loaded.name] += 1
+            loaded.version = str(self._numbers[loaded.name])
+        return loaded
+
+    def _is_stale(self, model: LoadedModel, file: Path) -> bool:
+        """Whether other files would be loaded now; a later epoch can be there, for example."""
+        files = [Path(path) for path, *_ in model.fingerprint]
+        is_changed = model.fingerprint != fingerprint(files)
+        return is_changed or find_files(_model_args(file, self._args)) != model.model.files
 
     async def close(self, timeout: float) -> None:
         """Finish the requests that wait and end."""
@@ -364,20 +323,8 @@ def _model_args(file: Path, args: argparse.Namespace | None) -> argparse.Namespa
     return argparse.Namespace(model=str(file), epoch=epoch, params=params)
 
 
-def _is_stale(model: LoadedModel, file: Path, args: argparse.Namespace | None) -> bool:
-    """Whether other files would be loaded now; a later epoch can be there, for example."""
-    if model.fingerprint != fingerprint([Path(path) for path, *_ in model.fingerprint]):
-        return True
-    return find_files(_model_args(file, args)) != model.model.files
-
-
 def fingerprint(files: Sequence[Path]) -> Fingerprint:
     """Return what changes when files are written again."""
-    prints = []
-    for file in files:
-        try:
-            status = file.stat()
-            prints.append((str(file), status.st_mtime_ns, status.st_size))
-        except OSError:
-            prints.append((str(file), 0, -1))
-    return tuple(prints)
+    states = {file: file.stat() if file.is_file() else None for file in files}
+    return tuple((str(f), s.st_mtime_ns if s else 0, s.st_size if s else -1)
+                 for f, s in states.items())  # fmt: skip

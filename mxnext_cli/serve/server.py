@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import gc
 import json
@@ -30,7 +31,7 @@ from .. import CommandError
 from . import announce
 from .app import Front, Guard, build_app
 from .descriptions import Descriptions
-from .limits import MIB, Budget, Limits, Refused
+from .limits import MIB, Limits, Refused
 from .monitoring import SHARED_FOLDER, Metrics, open_log
 from .predictions import Predictions
 from .repository import Repository
@@ -38,7 +39,7 @@ from .repository import Repository
 READY = "ready"
 BACKLOG = 4096  # connections that the system holds until they are accepted; more wait a second
 SPARE_FILES = 64  # descriptors beside those of connections
-MAX_HEADER_BYTES = 32 << 10
+MAX_HEADER_BYTES = 64 << 10
 ERROR_LINES_PER_SECOND = 10
 DRAIN_SECONDS = 0.3  # in which answers say that their connection ends
 RESTART_SECONDS = 1.0  # between two starts of a process
@@ -57,26 +58,19 @@ class Service:
             opencv()
         self._args, self._limits, self.metrics = args, read_limits(args), Metrics()
         suppressed = self.metrics.suppressed
-        self._log = open_log(["mxnext.serve"], "-", ERROR_LINES_PER_SECOND, suppressed)
-        access = None
-        if args.access_log:
-            access = open_log(["mxnext.access"], args.access_log, args.log_rate, suppressed)
-        self.repository = Repository(
-            args.model, self._limits, self.metrics, args if has_one_model else None, args.device,
-            args.versions,
-        )  # fmt: skip
+        self._log = open_log("serve", "-", ERROR_LINES_PER_SECOND, suppressed)
+        access = args.access_log and open_log("access", args.access_log, args.log_rate, suppressed)
+        options = (args if has_one_model else None, args.device, args.versions)
+        self.repository = Repository(args.model, self._limits, self.metrics, *options)
         self.repository.load()
-        self._descriptions = Descriptions(
-            self.repository, self.metrics, args.token is not None,
-            args.control and args.workers == 1,
-        )  # fmt: skip
+        has_token, can_load = args.token is not None, args.control and args.workers == 1
+        self._descriptions = Descriptions(self.repository, self.metrics, has_token, can_load)
         predictions = Predictions(self.repository, self._limits, self.metrics)
-        readers, actions = self._descriptions.readers(), self._descriptions.actions()
+        app = build_app(self._descriptions.readers(),
+                        {**predictions.handlers(), **self._descriptions.actions()})  # fmt: skip
         guard = Guard([args.host, socket.gethostname(), *args.allow_host], args.token)
-        self.front = self._descriptions.front = Front(
-            build_app(readers, {**predictions.handlers(), **actions}), guard, self.metrics,
-            Budget(self._limits.max_in_flight), self._limits.timeout, access,
-        )  # fmt: skip
+        self.front = Front(app, guard, self.metrics, self._limits, access or None)
+        self._descriptions.front = self.front
 
     async def run(self, address: Address, is_listening: Coroutine[Any, Any, None]) -> None:
         """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
@@ -131,19 +125,10 @@ class Service:
 
 def read_limits(args: argparse.Namespace) -> Limits:
     """Return the limits that the options say."""
-    target = args.target_latency_ms
-    return Limits(
-        max_batch=args.max_batch,
-        max_delay=args.max_delay / 1000,
-        target_latency=target / 1000 if target is not None else None,
-        max_rows=args.max_rows,
-        max_queue=args.max_queue,
-        max_body=args.max_body * MIB,
-        max_json=min(args.max_json, args.max_body) * MIB,
-        max_pixels=args.max_pixels,
-        max_in_flight=args.max_in_flight * MIB,
-        timeout=args.timeout,
-    )
+    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(Limits)}
+    values["max_json"] = min(args.max_json, args.max_body)
+    mebibytes = ("max_body", "max_json", "max_in_flight")
+    return Limits(**{n: v * MIB if n in mebibytes else v for n, v in values.items()})
 
 
 def network_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -7,17 +7,16 @@ Options of the command line come first.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from .. import CommandError, UsageError
 from ..models import SYMBOL_SUFFIX, Shapes, parse_shapes
-from ..predict import IMAGENET, Preparation, preparation, read_labels
+from ..predict import Preparation, preparation, read_labels
 from .encoding import Postprocessing
 
 MAX_FILE = 16 << 20  # bytes
@@ -30,28 +29,17 @@ class PreprocessFields(msgspec.Struct, forbid_unknown_fields=True):
     resize: int | None = None
     crop: int | None = None
     scale: float | None = None
-    mean: tuple[float, ...] | None = None
-    std: tuple[float, ...] | None = None
+    mean: list[float] | None = None
+    std: list[float] | None = None
     bgr: bool = False
     gray: bool = False
     layout: Literal["NCHW", "NHWC"] = "NCHW"
-
-    def preparation(self) -> Preparation:
-        """Return how images become arrays."""
-        if self.std is not None and 0.0 in self.std:
-            raise ValueError("std: 0 cannot divide")
-        base = IMAGENET if self.imagenet else Preparation()
-        chosen = {name: getattr(self, name) for name in ("resize", "crop", "scale", "mean", "std")}
-        changed = {name: value for name, value in chosen.items() if value is not None}
-        return base._replace(
-            **changed, is_bgr=self.bgr, is_gray=self.gray, layout=self.layout
-        )  # fmt: skip
 
 
 class SettingsFields(msgspec.Struct, forbid_unknown_fields=True):
     """What the file can say."""
 
-    shape: dict[str, tuple[int, ...]] = {}
+    shape: dict[str, list[Annotated[int, msgspec.Meta(ge=1)]]] = {}
     labels: str | list[str] | None = None
     top: int | None = None
     softmax: bool = False
@@ -83,51 +71,33 @@ def read_settings(
 ) -> ModelSettings:
     """Return the settings of a model; `args` are options that come before the file's."""
     path = next((path for path in settings_files(model_file) if path.is_file()), None)
-    settings = _from_file(path) if path is not None else ModelSettings()
-    if args is not None:
-        settings = _with_options(settings, args, inputs)
-    for name in settings.shapes:
-        if name not in inputs:
-            raise UsageError(
-                f"shape: the model has no input {name!r}; its inputs: {', '.join(inputs)}"
-            )
-    return settings
-
-
-def _from_file(path: Path) -> ModelSettings:
     try:
-        fields = msgspec.json.decode(path.read_bytes()[:MAX_FILE], type=SettingsFields)
-        for shape in fields.shape.values():
-            if min(shape, default=1) < 1:
-                raise ValueError(f"shape {list(shape)}: sizes are 1 or more")
+        content = path.read_bytes()[:MAX_FILE] if path is not None else b"{}"
+        fields = msgspec.json.decode(content, type=SettingsFields)
+        how = fields.preprocess
+        numbers = {n: ",".join(map(str, getattr(how, n) or ())) or None for n in ("mean", "std")}
+        images = preparation(argparse.Namespace(**{**msgspec.structs.asdict(how), **numbers}))
         labels, files = fields.labels or [], ()
         if isinstance(labels, str):
-            files = (path.parent / labels,)
+            files = (model_file.parent / labels if path is None else path.parent / labels,)
             labels = read_labels(str(files[0]))
-        top = fields.top if fields.top is not None else (5 if labels else 0)
-        how = fields.preprocess.preparation()
-    except ValueError as error:
+    except (ValueError, UsageError) as error:
         raise CommandError(f"{path}: {error}") from None
-    post = Postprocessing(fields.softmax, top, tuple(labels))
-    return ModelSettings(fields.shape, how, post, files, fields.device)
-
-
-def _with_options(
-    settings: ModelSettings, args: argparse.Namespace, inputs: Sequence[str]
-) -> ModelSettings:
-    """Return settings in which the options that were given replace those of the file."""
-    changes: dict[str, Any] = {}
-    if args.shape:
-        changes["shapes"] = settings.shapes | parse_shapes(args.shape, inputs)
-    if has_image_options(args):
-        changes["preparation"] = preparation(args)
-    post = settings.postprocessing
-    labels = tuple(read_labels(args.labels)) if args.labels else post.labels
-    top = args.top if args.top is not None else (post.top or (5 if labels else 0))
-    changes["postprocessing"] = Postprocessing(args.softmax or post.softmax, top, labels)
-    if args.labels:
-        changes["files"] = (*settings.files, Path(args.labels))
-    return dataclasses.replace(settings, **changes)
+    shapes = {name: tuple(sizes) for name, sizes in fields.shape.items()}
+    top, softmax = fields.top, fields.softmax
+    if args is not None:
+        shapes |= parse_shapes(args.shape, inputs)
+        images = preparation(args) if has_image_options(args) else images
+        top, softmax = (top if args.top is None else args.top), softmax or args.softmax
+        if args.labels:
+            labels, files = read_labels(args.labels), (Path(args.labels),)
+    for name in shapes:
+        if name not in inputs:
+            names = ", ".join(inputs)
+            raise UsageError(f"shape: the model has no input {name!r}; its inputs: {names}")
+    top = (5 if labels else 0) if top is None else top
+    post = Postprocessing(softmax, top, tuple(labels))
+    return ModelSettings(shapes, images, post, files, fields.device)
 
 
 def has_image_options(args: argparse.Namespace) -> bool:

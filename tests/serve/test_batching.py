@@ -224,7 +224,7 @@ async def test_many_tasks_get_their_own_answers(model, make):
 
 
 def test_batches_shrink_to_the_target_and_grow_again():
-    limit = RowLimit(32, target=0.1)
+    limit = RowLimit(32, target_ms=100)
     limit.learn(32, 0.2)
     assert limit.rows == 16
     limit.learn(16, 0.06)

@@ -163,7 +163,7 @@ def test_models_that_cannot_be_served(arguments, code, message, capsys):
     [
         ("{", "serve.json"),
         ('{"shapes": {}}', "shapes"),
-        ('{"shape": {"data": [0]}}', "1 or more"),
+        ('{"shape": {"data": [0]}}', ">= 1"),
         ('{"preprocess": {"std": [0]}}', "cannot divide"),
         ('{"labels": "none.txt"}', "none.txt"),
     ],
