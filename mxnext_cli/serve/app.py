@@ -117,8 +117,8 @@ class Exchange:
     def __init__(self, scope: Scope, receive: Receive, send: Send, timeout: float) -> None:
         self._receive, self._send, self._timeout = receive, send, timeout
         headers = dict(scope["headers"])
-        has_body = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-        self.is_whole = not has_body  # the body has arrived
+        self._length = int(headers.get(b"content-length", b"0"))
+        self.is_whole = not self._length and b"transfer-encoding" not in headers  # has arrived
         self._waits = b"expect" in headers  # the client, to be told that it may send its body
         self.closes = False  # the connection, after the answer
         self.code, self.size = 500, 0
@@ -131,6 +131,9 @@ class Exchange:
     async def receive(self) -> Message:
         """Receive a piece of the body."""
         message = await self._receive()
+        self._length -= len(message.get("body", b""))
+        if not self._length and message["type"] == "http.request":  # it need not be asked again
+            message["more_body"] = False
         self.is_whole, self._waits = not message.get("more_body", False), False
         return message
 
@@ -200,6 +203,10 @@ class Front:
             await self._app(scope, exchange.receive, exchange.send)
         except Refused as refused:
             await refuse(None, refused)(scope, exchange.receive, exchange.send)
+        except asyncio.CancelledError:
+            if share.refusal is None:
+                raise
+            await refuse(None, Refused(*share.refusal))(scope, exchange.receive, exchange.send)
         except (ClientDisconnect, asyncio.TimeoutError):
             exchange.code = CLIENT_CLOSED
         except Exception as error:  # a defect: the application has answered with 500
@@ -231,8 +238,8 @@ def refuse(_: Request | None, error: Exception) -> Response:
 
 def build_app(get: dict[str, Handler], post: dict[str, Handler]) -> Starlette:
     """Return the application that answers at paths."""
-    routes = [Route(path, handler, methods=["GET"]) for path, handler in get.items()]
-    routes += [Route(path, handler, methods=["POST"]) for path, handler in post.items()]
+    routes = [Route(path, handler, methods=["POST"]) for path, handler in post.items()]
+    routes += [Route(path, handler, methods=["GET"]) for path, handler in get.items()]
     errors = dict.fromkeys((Refused, HTTPException, Exception), refuse)
     app = Starlette(routes=routes, exception_handlers=errors)  # type: ignore[arg-type]
     app.router.redirect_slashes = False

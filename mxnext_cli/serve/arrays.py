@@ -32,7 +32,6 @@ ZIP_END = struct.Struct("<4s4H2LH")
 ZIP64_LOCATOR = b"PK\x06\x07"
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 PIECE = 64 << 10  # bytes of JSON that are read at once, between which other threads run
-SLICE = 256 << 10  # bytes that one pass looks at
 MAX_NUMBER_LENGTH = 1024  # characters, with the brackets and spaces between two numbers
 MAX_NAMES = 64 << 10  # quotes of names and texts, and objects, of a JSON text
 SPACE = b" \t\r\n"
@@ -157,20 +156,20 @@ def read_json_array(text: msgspec.Raw | bytes, dtype: np.dtype, max_numbers: int
     array([[1. , 2. ],
            [3. , 4.5]], dtype=float32)
     """
-    text = _delete(bytes(text), SPACE)
+    text = bytes(text).translate(None, SPACE)
     if b"t" in text or b"f" in text:
         text = text.replace(b"true", b"1").replace(b"false", b"0")
-    if any(piece.translate(None, NUMBER + b"[],") for piece in _slices(text)):
+    if text.translate(None, NUMBER + b"[],"):
         raise ValueError("it holds something that is not a number")
     if b"[]" in text:
         raise ValueError("it has an empty list")
-    shape = _read_shape(_delete(text, NOT_STRUCTURE))
+    shape = _read_shape(text.translate(None, NOT_STRUCTURE))
     count = math.prod(shape)
     if count > max_numbers:
         raise ValueError(f"it holds {count} numbers; {max_numbers} are taken")
     values = np.empty(count, dtype)
     position = 0
-    for piece in _pieces(_delete(text, b"[]")):
+    for piece in _pieces(text.translate(None, b"[]")):
         numbers = _as_type(_decode_numbers(b"[" + piece + b"]"), dtype)
         values[position : position + len(numbers)] = numbers
         position += len(numbers)
@@ -183,10 +182,8 @@ def _as_type(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
         if dtype.kind in "fb":
             with np.errstate(over="ignore"):
                 return np.array(numbers, np.float64).astype(dtype)
-        values = np.array(numbers)
-        if values.dtype.kind == "f":
-            values = np.trunc(values)
-        bounds = np.iinfo(dtype)
+        values, bounds = np.array(numbers), np.iinfo(dtype)
+        values = np.trunc(values) if values.dtype.kind == "f" else values
         if values.dtype.kind not in "iuf" or values.min() < bounds.min or values.max() > bounds.max:
             raise OverflowError
         return values.astype(dtype)
@@ -229,11 +226,3 @@ def _read_shape(structure: bytes) -> tuple[int, ...]:
     if block != structure:
         raise ragged
     return tuple(reversed(shape))
-
-
-def _slices(text: bytes) -> Iterator[bytes]:
-    return (text[start : start + SLICE] for start in range(0, max(1, len(text)), SLICE))
-
-
-def _delete(text: bytes, characters: bytes) -> bytes:
-    return b"".join(piece.translate(None, characters) for piece in _slices(text))

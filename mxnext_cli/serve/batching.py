@@ -19,7 +19,6 @@ Arrays = dict[str, np.ndarray]
 Outputs = list[np.ndarray]
 MAX_SHAPES = 64  # of which times are remembered
 QUICK = 0.005  # seconds that a lone request may take on the event loop
-PAUSE = 0.0002  # seconds between two looks at what arrives
 
 
 class QueueFull(Exception):
@@ -90,6 +89,7 @@ class Batcher:
         self._waiting: deque[Job] = deque()
         self._seconds: dict[tuple, float] = {}  # that the last run of each shape took
         self._worker: asyncio.Task[None] | None = None
+        self._more: asyncio.Future[None] | None = None
         self._pool = ThreadPoolExecutor(1, "mx-serve-model")
         self.is_closed = False
 
@@ -107,6 +107,7 @@ class Batcher:
         job = Job(inputs, rows, loop.create_future(), loop.time())
         self._waiting.append(job)
         self._metrics.queue.set(len(self._waiting))
+        self._notify()
         if self._worker is None:
             self._worker = loop.create_task(self._work())
         timer = loop.call_later(self._timeout, _expire, job.future)
@@ -118,6 +119,7 @@ class Batcher:
     async def close(self, timeout: float = 30.0) -> None:
         """Take no more requests, finish those that wait, and end the thread."""
         self.is_closed = True
+        self._notify()
         if self._worker is not None:
             await asyncio.wait([self._worker], timeout=timeout)
         for job in self._waiting:
@@ -153,11 +155,24 @@ class Batcher:
             if not batch:
                 return []
             is_full = sum(job.rows for job in batch) >= self._limit.rows
-            is_late = asyncio.get_running_loop().time() >= batch[0].since + self._max_delay
+            deadline = batch[0].since + self._max_delay
+            is_late = asyncio.get_running_loop().time() >= deadline
             if is_full or is_late or self.is_closed or self._arriving() <= 0:
                 self._metrics.queue.set(len(self._waiting))
                 return batch
-            await asyncio.sleep(PAUSE)
+            await self._wait_for_more(deadline)
+
+    async def _wait_for_more(self, deadline: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._more = loop.create_future()
+        timer = loop.call_at(deadline, self._notify)
+        await self._more
+        timer.cancel()
+
+    def _notify(self) -> None:
+        """Let the worker look at what waits."""
+        if self._more is not None and not self._more.done():
+            self._more.set_result(None)
 
     def _take_alike(self, batch: list[Job]) -> None:
         """Move waiting requests of the same shapes into a batch, as many as fit."""

@@ -21,7 +21,6 @@ from .app import Front, Handler, json_response
 from .encoding import dump
 from .limits import Refused
 from .monitoring import METRICS_KIND, Metrics
-from .open_inference import DATATYPES
 from .repository import LoadedModel, Repository
 
 ASSETS = resources.files("mxnext_cli.serve") / "assets"
@@ -189,7 +188,10 @@ def describe_api(models: Sequence[LoadedModel], needs_token: bool) -> dict[str, 
     template, paths = dump(document.pop("model_paths")), document["paths"]
     for model in models:
         paths |= msgspec.json.decode(template.replace(b"{model}", dump(model.name)[1:-1]))
-        document["components"]["schemas"] |= _describe_inputs(model)
+        shapes = model.decoder.shapes
+        arrays = {name: _describe_array(shapes.get(name)) for name in model.decoder.inputs}
+        inputs = {"type": "object", "properties": arrays, "required": list(arrays)}
+        document["components"]["schemas"][model.name] = inputs | {"additionalProperties": False}
     if models:
         paths["/predict"] = paths[f"/predict/{models[0].name}"]
     for operations in paths.values():
@@ -201,23 +203,6 @@ def describe_api(models: Sequence[LoadedModel], needs_token: bool) -> dict[str, 
     if needs_token:
         document["security"] = [{"token": []}]
     return document
-
-
-def _describe_inputs(model: LoadedModel) -> dict[str, Any]:
-    decoder = model.decoder
-    arrays = {name: _describe_array(decoder.shapes.get(name)) for name in decoder.inputs}
-    inputs = {"type": "object", "properties": arrays, "required": decoder.inputs}
-    tensor = {
-        "name": {"enum": decoder.inputs},
-        "shape": {"type": "array", "items": {"type": "integer", "minimum": 1}},
-        "datatype": {"enum": list(DATATYPES)},
-        "data": {"type": "array", "items": {"type": "number"}},
-    }
-    return {
-        f"{model.name}.inputs": {**inputs, "additionalProperties": False},
-        f"{model.name}.samples": arrays.get(decoder.default, {}),
-        f"{model.name}.tensor": {"type": "object", "properties": tensor, "required": list(tensor)},
-    }
 
 
 def _describe_array(shape: Sequence[int] | None) -> dict[str, Any]:

@@ -110,10 +110,6 @@ class Share:
         self._budget.arriving.add(self)
         try:
             yield
-        except asyncio.CancelledError:
-            if self.refusal is None:
-                raise
-            raise Refused(*self.refusal) from None
         finally:
             timer.cancel()
             self._budget.arriving.discard(self)

@@ -45,7 +45,6 @@ DRAIN_SECONDS = 0.3  # in which answers say that their connection ends
 RESTART_SECONDS = 1.0  # between two starts of a process
 Address = tuple[str, int]
 COLLECTION_THRESHOLDS = (10_000, 20, 20)
-SWITCH_SECONDS = 0.001
 
 
 class Service:
@@ -75,17 +74,15 @@ class Service:
     async def run(self, address: Address, is_listening: Coroutine[Any, Any, None]) -> None:
         """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        tasks = [loop.create_task(is_listening), loop.create_task(stop.wait())]
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(
-                signal.SIGHUP, lambda: tasks.append(loop.create_task(self._reload()))
-            )
-        server = Server(self.front, *address, **network_options(self._args))
-        serving = loop.create_task(server.serve())
-        tasks = [loop.create_task(is_listening), loop.create_task(stop.wait())]
+            loop.add_signal_handler(signal.SIGHUP, self._start_reload)
         if self._args.watch:
             tasks.append(loop.create_task(self._watch_files()))
+        server = Server(self.front, *address, **network_options(self._args))
+        serving = loop.create_task(server.serve())
         await asyncio.wait([serving, tasks[1]], return_when=asyncio.FIRST_COMPLETED)
         self.front.is_stopping = True
         await asyncio.sleep(DRAIN_SECONDS)
@@ -171,12 +168,11 @@ def shorten_pauses() -> None:
 
     What was imported is most of all objects and lives as long as the process, and a garbage
     collection that goes through it stops every request for 0.2 s: it is left out. Models that come
-    later are collected when others replace them. Threads that decode give way after a millisecond.
+    later are collected when others replace them.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:

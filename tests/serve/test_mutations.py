@@ -30,8 +30,8 @@ SHAPE = (3, 8, 8)
 ROWS = np.random.default_rng(0).standard_normal((2, *SHAPE)).astype(np.float32)
 IMAGE = np.random.default_rng(1).integers(0, 255, (8, 8, 3), dtype=np.uint8)
 LIMITS = Limits(max_body=1 << 20, max_json=1 << 20, max_pixels=1 << 16)
-TOKENS = [b"[", b"]", b"{", b"}", b",", b'"', b"-1", b"true", b"null", b"1e999", b"9" * 30,
-          b"NaN", b"\0", b"\xff\xfe", b"9223372036854775808", b"-9223372036854775809", b"()"]  # fmt: skip
+TOKENS = [b"[", b"]", b"{", b"}", b",", b'"', b"-1", b"true", b"null", b"1e999", b"9" * 30]
+TOKENS += [b"NaN", b"\0", b"\xff\xfe", b"9223372036854775808", b"-9223372036854775809", b"()"]
 DECODER = Decoder(["data"], {"data": SHAPE}, {"data": np.dtype("f4")}, Preparation(), LIMITS)
 UNKNOWN = Decoder(["data", "more"], {}, {"data": np.dtype("f4"), "more": np.dtype("i8")},
                   Preparation(), LIMITS)  # fmt: skip
