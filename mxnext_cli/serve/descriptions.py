@@ -81,7 +81,7 @@ class Descriptions:
 
     async def page(self, request: Request) -> Response:
         """Answer with the page or its parts."""
-        path = request.url.path
+        path = request.scope["path"]
         return _page(self._files[path], FILES[path][1], "'self'", "'self'")
 
     async def view(self, request: Request) -> Response:

@@ -62,7 +62,7 @@ class Predictions:
         named = dict(zip(model.predictor.output_names, outputs, strict=True))
 
         def write() -> tuple[bytes, str]:
-            if request.url.path.endswith(":predict") or b'"instances"' in body[:256]:
+            if request.scope["path"].endswith(":predict") or b'"instances"' in body[:256]:
                 rows = len(next(iter(inputs.values())))
                 return encode_predictions(named, rows), "application/json"
             best = {"top": model.postprocessing.best(named, top)} if top else {}

@@ -45,6 +45,7 @@ DRAIN_SECONDS = 0.3  # in which answers say that their connection ends
 RESTART_SECONDS = 1.0  # between two starts of a process
 Address = tuple[str, int]
 COLLECTION_THRESHOLDS = (10_000, 20, 20)
+SWITCH_SECONDS = 0.001
 
 
 class Service:
@@ -75,10 +76,7 @@ class Service:
         """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         tasks = [loop.create_task(is_listening), loop.create_task(stop.wait())]
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        if hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self._start_reload)
+        handle_signals(stop.set, self._start_reload)
         if self._args.watch:
             tasks.append(loop.create_task(self._watch_files()))
         server = Server(self.front, *address, **network_options(self._args))
@@ -155,12 +153,25 @@ def raise_file_limit(needed: int) -> int:
     except ImportError:  # Windows has no such limit
         return needed
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return needed if soft == resource.RLIM_INFINITY else min(needed, soft)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def handle_signals(stop: Callable[[], object], reload: Callable[[], object]) -> None:
+    """Call functions in the event loop on SIGTERM or Ctrl-C, and on SIGHUP."""
+    loop = asyncio.get_running_loop()
+    actions = {signal.SIGTERM: stop, signal.SIGINT: stop}
+    if os.name == "posix":
+        actions[signal.SIGHUP] = reload
+    for number, action in actions.items():
+        try:
+            loop.add_signal_handler(number, action)
+        except NotImplementedError:  # on Windows
+            signal.signal(number, lambda *_, action=action: loop.call_soon_threadsafe(action))
 
 
 def shorten_pauses() -> None:
@@ -168,11 +179,12 @@ def shorten_pauses() -> None:
 
     What was imported is most of all objects and lives as long as the process, and a garbage
     collection that goes through it stops every request for 0.2 s: it is left out. Models that come
-    later are collected when others replace them.
+    later are collected when others replace them. Threads that decode give way after a millisecond.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def run_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -226,9 +238,7 @@ class Supervisor:
     async def run(self, count: int, announce: Callable[[], None]) -> bool:
         """Run so many processes until SIGTERM; return whether they all started."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._signal, signal.SIGHUP)
+        handle_signals(self._stop.set, lambda: self._signal(signal.SIGHUP))
         is_ready = await asyncio.gather(*(self._start() for _ in range(count)))
         if all(is_ready):
             announce()
