@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import UsageError
 from .encoding import dump
-from .limits import Budget, Limits, Refused, Share
+from .limits import MAX_HEADER_BYTES, Budget, Limits, Refused, Share
 from .monitoring import Metrics
 
 TOKEN_VARIABLE = "MX_SERVE_TOKEN"
@@ -82,6 +82,9 @@ class Guard:
         """Refuse a request that must not be answered."""
         pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
+        if sum(len(name) + len(value) for name, value in pairs) > MAX_HEADER_BYTES:
+            message = f"the headers exceed {MAX_HEADER_BYTES} bytes"
+            raise Refused(431, message, connection="close")
         hosts = [value for name, value in pairs if name == b"host"]
         if len(hosts) != 1 or (not hosts[0] and scope["http_version"] == "1.1"):
             raise Refused(400, "it needs one Host header", connection="close")

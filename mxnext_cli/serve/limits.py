@@ -17,6 +17,7 @@ TEXT_PER_NUMBER = 32  # "-1.2345678901234567e-308" with a comma and spaces
 BYTES_PER_PIXEL = 4  # of an image that is not compressed
 PIXEL_FACTOR = 16 * 16  # an image may have 16 times the edges that the model takes
 MIN_PIXELS, MAX_PIXELS = 1 << 20, 32 << 20
+MAX_HEADER_BYTES = 32 << 10
 MAX_INLINE_BYTES = 32 << 10  # a larger body is decoded off the event loop
 NO_ROOM = "the server holds too many bytes of requests; try again later"
 

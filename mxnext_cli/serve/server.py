@@ -31,7 +31,7 @@ from .. import CommandError
 from . import announce
 from .app import Front, Guard, build_app
 from .descriptions import Descriptions
-from .limits import MIB, Limits, Refused
+from .limits import MAX_HEADER_BYTES, MIB, Limits, Refused
 from .monitoring import SHARED_FOLDER, Metrics, open_log
 from .predictions import Predictions
 from .repository import Repository
@@ -39,7 +39,6 @@ from .repository import Repository
 READY = "ready"
 BACKLOG = 4096  # connections that the system holds until they are accepted; more wait a second
 SPARE_FILES = 64  # descriptors beside those of connections
-MAX_HEADER_BYTES = 64 << 10
 ERROR_LINES_PER_SECOND = 10
 DRAIN_SECONDS = 0.3  # in which answers say that their connection ends
 RESTART_SECONDS = 1.0  # between two starts of a process
@@ -137,7 +136,7 @@ def network_options(args: argparse.Namespace) -> dict[str, Any]:
         "backpressure": max(1, min(args.max_connections, files - SPARE_FILES)),
         "http1_settings": HTTP1Settings(
             header_read_timeout=max(1, round(args.header_timeout * 1000)),
-            max_buffer_size=MAX_HEADER_BYTES,
+            max_buffer_size=2 * MAX_HEADER_BYTES,
         ),
         "log_enabled": False,
         "ssl_cert": Path(args.certfile) if args.certfile else None,
