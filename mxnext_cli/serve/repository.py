@@ -23,15 +23,7 @@ from mxnet.context import Context
 from mxnet.graph.passes.infer import infer_shapes
 
 from .. import CommandError, UsageError
-from ..models import (
-    SYMBOL_SUFFIX,
-    Model,
-    Predictor,
-    Shapes,
-    find_files,
-    load_model,
-    parse_device,
-)
+from ..models import SYMBOL_SUFFIX, Model, Predictor, Shapes, find_files, load_model, parse_device
 from .batching import Batcher
 from .decoding import Decoder
 from .limits import Limits, Refused

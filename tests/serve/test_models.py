@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -10,12 +11,19 @@ import socket
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
 
 from mxnet import nd, sym
 from mxnext_cli import main
+
+pytest.importorskip("prometheus_client")
+
+from mxnext_cli.serve.limits import Limits
+from mxnext_cli.serve.monitoring import Metrics
+from mxnext_cli.serve.repository import Repository
 
 from .server import DENSE, LIMIT, NPY, npy, serving
 
@@ -109,6 +117,25 @@ def test_reload_under_load_answers_each_request_by_one_version(tmp_path):
         os.kill(server.process.pid, signal.SIGHUP)
         wait_for(lambda: "nothing was loaded" in server.log(), "the log")
         assert factor_of(server.post(npy(ROW), NPY)) == 5
+
+
+def test_replaced_models_are_freed_with_their_threads(tmp_path):
+    write_model(tmp_path, 1)
+    repository = Repository([f"times={tmp_path}"], Limits(), Metrics())
+    repository.load()
+    replaced = weakref.ref(repository.get())
+
+    async def ask(model) -> float:
+        await model.batcher.run({"data": ROW})  # in a thread, as its time is not known yet
+        return (await model.batcher.run({"data": ROW}))[0][0, 0]
+
+    assert asyncio.run(ask(repository.get())) == 1
+    write_model(tmp_path, 2)
+    assert repository.load() == ["times version 2"]
+    assert asyncio.run(ask(repository.get())) == 2
+    assert replaced() is None
+    names = "mx-serve-model"
+    wait_for(lambda: sum(t.name.startswith(names) for t in threading.enumerate()) == 1, "the end")
 
 
 @pytest.mark.slow
