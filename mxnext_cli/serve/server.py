@@ -34,7 +34,7 @@ from .descriptions import Descriptions
 from .limits import MAX_HEADER_BYTES, MIB, Limits, Refused
 from .monitoring import SHARED_FOLDER, Metrics, open_log
 from .predictions import Predictions
-from .repository import Repository
+from .repository import Repository, find_sources
 
 READY = "ready"
 BACKLOG = 4096  # connections that the system holds until they are accepted; more wait a second
@@ -78,7 +78,11 @@ class Service:
         handle_signals(stop.set, self._start_reload)
         if self._args.watch:
             tasks.append(loop.create_task(self._watch_files()))
-        server = Server(self.front, *address, **network_options(self._args))
+        try:
+            server = Server(self.front, *address, **network_options(self._args))
+        except OSError as error:  # of TLS
+            files = f"{self._args.certfile} and {self._args.keyfile}"
+            raise CommandError(f"{files}: no certificate and its key: {error}") from None
         serving = loop.create_task(server.serve())
         await asyncio.wait([serving, tasks[1]], return_when=asyncio.FIRST_COMPLETED)
         self.front.is_stopping = True
@@ -237,21 +241,24 @@ class Supervisor:
     async def run(self, count: int, announce: Callable[[], None]) -> bool:
         """Run so many processes until SIGTERM; return whether they all started."""
         loop = asyncio.get_running_loop()
-        handle_signals(self._stop.set, lambda: self._signal(signal.SIGHUP))
-        is_ready = await asyncio.gather(*(self._start() for _ in range(count)))
-        if all(is_ready):
+        handle_signals(self._end, lambda: self._signal(signal.SIGHUP))
+        ready = await asyncio.gather(*(self._start() for _ in range(count)))
+        if all(ready):
             announce()
             keepers = [loop.create_task(self._keep(process)) for process in self._processes]
             await self._stop.wait()
             for keeper in keepers:
                 keeper.cancel()
-        self._signal(signal.SIGTERM)
-        ends = [loop.create_task(process.wait()) for process in self._processes]
-        await asyncio.wait(ends, timeout=self._timeout)
+        is_stopped = self._stop.is_set()
+        self._end()
+        ends = asyncio.gather(*(process.wait() for process in self._processes))
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(ends, self._timeout)
         self._signal(signal.SIGKILL)
-        return all(is_ready) or self._stop.is_set()
+        return all(ready) or is_stopped
 
-    async def _start(self) -> bool:
+    async def _start(self) -> asyncio.subprocess.Process | None:
+        """Start a process; return it when it accepts connections, None if it ends before."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", __name__, stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -259,21 +266,25 @@ class Supervisor:
         assert process.stdin is not None and process.stdout is not None
         self._processes.add(process)
         process.stdin.write(self._message)
-        return (await process.stdout.readline()).decode().strip() == READY
+        return process if (await process.stdout.readline()).decode().strip() == READY else None
 
-    async def _keep(self, process: asyncio.subprocess.Process) -> None:
+    async def _keep(self, process: asyncio.subprocess.Process | None) -> None:
+        """Start another process whenever one ends."""
         while True:
-            code = await process.wait()
-            self._processes.discard(process)
-            sys.stderr.write(f"mx serve: a worker ended with {code}; another one starts\n")
+            if process is not None:
+                code = await process.wait()
+                self._processes.discard(process)
+                sys.stderr.write(f"mx serve: a worker ended with {code}; another one starts\n")
             await asyncio.sleep(RESTART_SECONDS)
-            before = set(self._processes)
-            await self._start()
-            (process,) = self._processes - before
+            process = await self._start()
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> None:
         for process in self._processes:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
                 process.send_signal(number)
 
 
@@ -282,9 +293,8 @@ def supervise(args: argparse.Namespace, address: Address, names: list[str]) -> i
     with tempfile.TemporaryDirectory(prefix="mx-serve-") as folder:
         os.environ[SHARED_FOLDER] = folder
         try:
-            supervisor = Supervisor(args, address)
             announce_all = functools.partial(announce, args, address, names)
-            if not asyncio.run(supervisor.run(args.workers, announce_all)):
+            if not asyncio.run(Supervisor(args, address).run(args.workers, announce_all)):
                 raise CommandError("a worker process did not start")
             return Metrics().answered()
         finally:
@@ -293,8 +303,6 @@ def supervise(args: argparse.Namespace, address: Address, names: list[str]) -> i
 
 def main() -> None:
     """Serve in a process that `Supervisor` started, until its parent ends or says so."""
-    from .repository import find_sources
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     message = json.loads(sys.stdin.readline())
     args = argparse.Namespace(**message["options"])
@@ -309,7 +317,10 @@ def main() -> None:
         print(READY, flush=True)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    service = Service(args, len(find_sources(args.model)) == 1)
+    try:
+        service = Service(args, len(find_sources(args.model)) == 1)
+    except Exception as error:  # of the model or its settings
+        sys.exit(f"mx serve: {error}")
     shorten_pauses()
     run_loop(service.run((host, port), announce_when_open()))
     logging.shutdown()
