@@ -1,7 +1,7 @@
 """Measure `mx serve` on loopback: ``python -m benchmarks.serving [--litserve PYTHON]``.
 
 In one run: the same network as a torch module behind plain Starlette on the same HTTP server
-(Uvicorn, httptools, uvloop), behind `mx serve` with one and with two processes, and behind
+(granian, uvloop), behind `mx serve` with one and with two processes, and behind
 LitServe, if a Python is named in which it and torch are installed (it takes JSON, so it is compared
 on JSON). The servers of a table take turns. It prints requests per second, latency, and the
 processor time of the server for a request, which says most on a busy machine; ratios are to plain
@@ -37,8 +37,10 @@ NPY, JSON = "application/x-npy", "application/json"
 PLAIN_NAME = "torch + Starlette"
 TURNS = 2  # of each server with each number of clients
 PLAIN = """
-import io, sys
-import numpy as np, torch, uvicorn
+import asyncio, io, signal, sys
+import numpy as np, torch, uvloop
+from granian.constants import Interfaces
+from granian.server.embed import Server
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -66,10 +68,15 @@ async def health(request):
 app = Starlette(routes=[Route("/predict", predict, methods=["POST"]), Route("/health", health)])
 with torch.inference_mode():
     net(torch.zeros(1, 3, 32, 32))
-config = uvicorn.Config(app, port=int(sys.argv[2]), log_level="error", http="httptools",
-                        loop="uvloop", access_log=False)
+
+async def serve():
+    server = Server(app, port=int(sys.argv[2]), interface=Interfaces.ASGINL, log_enabled=False,
+                    websockets=False, backlog=4096)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+    await server.serve()
+
 print(f"on http://127.0.0.1:{sys.argv[2]} ", flush=True)
-uvicorn.Server(config).run()
+uvloop.run(serve())
 """
 LITSERVE = """
 import sys

@@ -277,31 +277,42 @@ def _ask_health(port: int) -> float:
     return time.perf_counter() - start
 
 
-def _measure_wait(port: int, pid: int, idle_port: int) -> Wait:
+def first_threads(pid: int) -> list[int]:
+    """Return the threads that a server starts with: its event loop, and those of granian."""
+    return [int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+
+
+def _measure_wait(port: int, pid: int, threads: list[int], idle_port: int) -> Wait:
     """Ask both servers.
 
-    What the clock says beside the times in which the event loop, which is the server's first
-    thread, or this client could run and got no processor is the server's own: its work, and other
-    threads that hold the interpreter.
+    What the clock says beside the times in which one of the threads that answer, or this client,
+    could run and got no processor is the server's own: its work, and other threads that hold the
+    interpreter.
     """
-    threads = ((pid, pid), (os.getpid(), threading.get_native_id()))
-    before = [ThreadTimes.read(*thread) for thread in threads]
+    watched = [(pid, thread) for thread in threads] + [(os.getpid(), threading.get_native_id())]
+    before = [ThreadTimes.read(*thread) for thread in watched]
     clock = _ask_health(port)
-    loop, client = (
-        ThreadTimes.read(*thread).since(times)
-        for thread, times in zip(threads, before, strict=True)
-    )
-    own = max(clock - loop.delay - client.delay, min(clock, loop.processor))
+    times = [
+        ThreadTimes.read(*thread).since(start)
+        for thread, start in zip(watched, before, strict=True)
+    ]
+    work = sum(thread.processor for thread in times[:-1])
+    own = max(clock - sum(thread.delay for thread in times), min(clock, work))
     return Wait(clock, own, _ask_health(idle_port))
 
 
 def _watch_health(
-    port: int, pid: int, idle_port: int, stop: Any, results: multiprocessing.Queue
+    port: int,
+    pid: int,
+    threads: list[int],
+    idle_port: int,
+    stop: Any,
+    results: multiprocessing.Queue,
 ) -> None:
     """Ask both servers by turns until it is time to stop."""
     waits = []
     while not stop.is_set():
-        waits.append(_measure_wait(port, pid, idle_port))
+        waits.append(_measure_wait(port, pid, threads, idle_port))
         time.sleep(0.005)
     results.put(waits)
 
@@ -323,10 +334,10 @@ def attack(folder: pathlib.Path, only: str) -> None:
     within = [0, 0]
     attacks = {name: run for name, run in list_attacks().items() if only in name}
     with running(plain(folder)) as (_, idle_port), running(mx_serve(folder)) as (server, port):
-        base = memory_of(server.pid)
+        base, threads = memory_of(server.pid), first_threads(server.pid)
         for name, run in attacks.items():
             pathlib.Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # resets the peak
-            with _watching(port, server.pid, idle_port) as waits:
+            with _watching(port, server.pid, threads, idle_port) as waits:
                 codes = _run_in_threads(functools.partial(run, port))
             times = [statistics.median(wait.clock for wait in waits)]
             times += [max(column) for column in zip(*waits, strict=True)]
@@ -341,7 +352,7 @@ def attack(folder: pathlib.Path, only: str) -> None:
 
 
 @contextlib.contextmanager
-def _watching(*args: int) -> Iterator[list[Wait]]:
+def _watching(*args: Any) -> Iterator[list[Wait]]:
     """Ask for `/health` from another process; its waits are there at the end."""
     context = multiprocessing.get_context("spawn")
     stop, results = context.Event(), context.Queue()

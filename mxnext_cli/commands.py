@@ -381,9 +381,9 @@ def _add_serving_limits(parser: Parser) -> None:
     add("--max-pixels", type=_positive, help="of an image; default: by the model's input")
     add("--max-in-flight", type=_positive, default=256, help="MiB of all requests together")
     add("--max-queue", type=_positive, default=256, help="requests that wait for a model")
-    add("--max-connections", type=_positive, default=2000, help="open connections")
-    add("--header-timeout", type=_amount, default=10.0, help="seconds for the headers")
-    add("--idle-timeout", type=_amount, default=60.0, help="seconds between two requests")
+    add("--max-connections", type=_positive, default=16384, help="open connections")
+    add("--header-timeout", type=_amount, default=30.0,
+        help="seconds for the headers, and between two requests")  # fmt: skip
     add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
 
 

@@ -35,7 +35,7 @@ LIBRARIES = {
     "rich": "tables on terminals",
     "tqdm": "progress bars",
     "starlette": "mx serve",
-    "uvicorn": "mx serve",
+    "granian": "mx serve",
     "graphviz": "drawings by Graphviz",
     "matplotlib": "curves of training",
     "tensorboard": "metrics for TensorBoard",

@@ -1,10 +1,9 @@
 """`mx serve`: models behind HTTP.
 
-`server` runs in one process, and `processes` starts several on one address. What clients send and
-get is the matter of `payloads`; `models` holds the models and runs them; `http` takes connections
-and requests; `endpoints` are the paths, which bring the three together. All know `limits`,
-`metrics` and `logs`. Imports go that way only: neither of `payloads`, `models` and `http` knows
-`endpoints`, and `http` knows nothing of models.
+Granian owns HTTP: connections, parsing, TLS. Here is what is our own. `server` runs one process or
+several; `app` stands before every request; `predictions` and `descriptions` are the paths.
+`decoding`, `arrays`, `encoding` and `open_inference` are what clients send and get. `repository`,
+`settings` and `batching` hold the models and run them. All know `limits` and `monitoring`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import signal
 import socket
 import sys
 
 from .. import CommandError, UsageError
 
-NEEDED = ("uvicorn", "starlette", "httptools", "msgspec", "orjson", "python_multipart")
+NEEDED = ("granian", "starlette", "msgspec", "prometheus_client", "python_multipart")
 LOOPBACK = ("127.0.0.1", "::1")
 
 
@@ -29,49 +27,28 @@ def run(args: argparse.Namespace) -> int:
             importlib.import_module(name)
     except ImportError as error:
         raise CommandError(f"{error}; it is installed by: pip install 'mxnext[serve]'") from None
-    from .http.guard import read_token
-    from .models.repository import find_sources
+    from .app import read_token
+    from .repository import find_sources
 
     args.token = read_token(args.token)
     if bool(args.certfile) != bool(args.keyfile):
         raise UsageError("--certfile and --keyfile belong together")
-    names = [source.name for source in find_sources(args.model)]
+    names = list(find_sources(args.model))
     if len(names) > 1:
         _refuse_model_options(args)
-    listening = listen(args.host, args.port)
-    try:
-        if args.workers > 1:
-            from .processes import supervise
+    if args.workers > 1 and os.name != "posix":
+        raise CommandError("--workers: several processes share an address on Linux and macOS only")
+    address = find_address(args.host, args.port)
+    from .server import serve, supervise
 
-            return supervise(args, listening, names)
-        return serve(args, listening, names)
-    finally:
-        listening.close()
-
-
-def serve(args: argparse.Namespace, listening: socket.socket, names: list[str]) -> int:
-    """Serve in this process."""
-    from .http.guard import Guard
-    from .metrics import Metrics
-    from .server import build_server, short_pauses
-
-    metrics = Metrics(models=names)
-    guard = Guard(allowed_hosts(args), args.token)
-    with short_pauses():
-        server = build_server(args, read_limits(args), guard, metrics, model_options(args, names))
-        for line in server.hints():
-            sys.stderr.write(f"mx serve: {line}\n")
-        announce(args, listening, names)
-        # Uvicorn stops gracefully and then raises the signal again, which would be a failure.
-        signal.signal(signal.SIGTERM, lambda *_: None)
-        server.run(sockets=[listening])
-    print(f"stopped; answered {int(metrics.requests.total())} requests")
+    count = (supervise if args.workers > 1 else serve)(args, address, names)
+    print(f"stopped; answered {count} requests")
     return 0
 
 
-def announce(args: argparse.Namespace, listening: socket.socket, names: list[str]) -> None:
+def announce(args: argparse.Namespace, address: tuple[str, int], names: list[str]) -> None:
     """Print where the server is."""
-    host, port = listening.getsockname()[:2]
+    host, port = address
     shown = f"[{host}]" if ":" in host else host
     scheme = "https" if args.certfile else "http"
     print(f"{', '.join(names)} on {scheme}://{shown}:{port}  (a page; POST /predict; "
@@ -82,42 +59,8 @@ def announce(args: argparse.Namespace, listening: socket.socket, names: list[str
     sys.stdout.flush()
 
 
-def read_limits(args: argparse.Namespace):  # imported when it is needed
-    """Return the limits that the options say."""
-    from .limits import MIB, Limits
-    from .server import SPARE_FILES, raise_file_limit
-
-    files = raise_file_limit(args.max_connections + SPARE_FILES)
-    target = args.target_latency_ms
-    return Limits(
-        max_batch=args.max_batch,
-        max_delay=args.max_delay / 1000,
-        target_latency=target / 1000 if target is not None else None,
-        max_rows=args.max_rows,
-        max_queue=args.max_queue,
-        max_body=args.max_body * MIB,
-        max_json=min(args.max_json, args.max_body) * MIB,
-        max_pixels=args.max_pixels,
-        max_in_flight=args.max_in_flight * MIB,
-        max_connections=max(1, min(args.max_connections, files - SPARE_FILES)),
-        header_timeout=args.header_timeout,
-        idle_timeout=args.idle_timeout,
-        timeout=args.timeout,
-    )
-
-
-def allowed_hosts(args: argparse.Namespace) -> list[str]:
-    """Return the names of hosts that are served."""
-    return [args.host, socket.gethostname(), *args.allow_host]
-
-
-def model_options(args: argparse.Namespace, names: list[str]) -> argparse.Namespace | None:
-    """Return the options of the model, if there is one."""
-    return args if len(names) == 1 else None
-
-
 def _refuse_model_options(args: argparse.Namespace) -> None:
-    from .models.settings import has_image_options
+    from .settings import has_image_options
 
     names = ("epoch", "params", "labels", "top")
     used = [f"--{name}" for name in names if getattr(args, name) is not None]
@@ -129,24 +72,16 @@ def _refuse_model_options(args: argparse.Namespace) -> None:
         )
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens, or say why there is none."""
-    from .limits import BACKLOG
-
+def find_address(host: str, port: int) -> tuple[str, int]:
+    """Return an address on which nobody listens, or say why there is none."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
         )[0]
-        # With its protocol named, asyncio sends small packets without delay.
-        listening = socket.socket(family, kind, protocol)
-        try:
+        with socket.socket(family, kind, protocol) as probe:
             if os.name == "posix":
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(BACKLOG)
-        except BaseException:
-            listening.close()
-            raise
-        return listening
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            return probe.getsockname()[:2]
     except (OSError, OverflowError) as error:
         raise CommandError(f"cannot listen on {host}:{port}: {error}") from None

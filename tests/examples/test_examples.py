@@ -86,7 +86,7 @@ def test_custom_operator_trains_a_range_of_the_right_width():
 
 @pytest.mark.slow
 def test_served_model_answers_as_torch_does(capsys):
-    for name in ("onnx", "onnxruntime", "uvicorn", "starlette"):
+    for name in ("onnx", "onnxruntime", "granian", "starlette"):
         pytest.importorskip(name)
     assert run("convert_and_serve", "--requests", "2") < 1e-5
     assert "both sides agree" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from mxnet import gluon
 
 from .server import DENSE, serving
 
-NEEDED = ("uvicorn", "starlette", "httptools", "msgspec", "orjson", "python_multipart")
+NEEDED = ("granian", "starlette", "msgspec", "prometheus_client", "python_multipart")
 
 
 @pytest.fixture(scope="session", autouse=True)

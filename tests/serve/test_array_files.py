@@ -9,7 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from mxnext_cli.serve.payloads.array_files import BadFile, read_npy, read_npz, read_safetensors
+pytest.importorskip("msgspec")
+
+from mxnext_cli.serve.arrays import read_npy, read_npz, read_safetensors
 
 from .server import npy, npz
 
@@ -26,14 +28,14 @@ def test_arrays_of_numbers(dtype):
 
 @pytest.mark.parametrize("value", [np.array(["a"]), np.zeros(2, "c8"), np.zeros(2, "M8[s]")])
 def test_other_types_are_refused(value):
-    with pytest.raises(BadFile, match="not numbers"):
+    with pytest.raises(ValueError, match="not numbers"):
         read_npy(npy(value))
 
 
 def test_pickles_are_refused():
     file = io.BytesIO()
     np.save(file, np.array([{}], dtype=object), allow_pickle=True)
-    with pytest.raises(BadFile, match="not numbers"):
+    with pytest.raises(ValueError, match="not numbers"):
         read_npy(file.getvalue())
 
 
@@ -57,7 +59,7 @@ def header(text: str) -> bytes:
     ],
 )
 def test_damaged_arrays(content):
-    with pytest.raises(BadFile):
+    with pytest.raises(ValueError):
         read_npy(content)
 
 
@@ -78,23 +80,25 @@ def archive(**members: bytes) -> bytes:
 def test_archives_that_are_no_archives_of_arrays():
     bomb = archive(data=npy(np.zeros(10**6)))
     assert len(bomb) < 20_000
-    with pytest.raises(BadFile, match="unpacks to"):
+    with pytest.raises(ValueError, match="unpacks to"):
         read_npz(bomb, 10**5)
-    with pytest.raises(BadFile, match="does not begin"):
+    with pytest.raises(ValueError, match="does not begin"):
         read_npz(archive(data=b"hello"), 10**6)
-    with pytest.raises(BadFile, match="not an"):
+    with pytest.raises(ValueError, match="not an"):
         read_npz(b"PK\x03\x04zzz", 10**6)
-    with pytest.raises(BadFile, match="too many members"):
+    with pytest.raises(ValueError, match="too many members"):
         read_npz(archive(**{f"member{i}": b"" for i in range(2000)}), 10**6)
     damaged = bytearray(npz(data=ROWS))
     damaged[60] ^= 255
-    with pytest.raises(BadFile):
+    with pytest.raises(zipfile.BadZipFile):
         read_npz(bytes(damaged), 10**6)
 
 
 def test_safetensors():
     save = pytest.importorskip("safetensors.numpy").save
+    from safetensors import SafetensorError
+
     np.testing.assert_array_equal(read_safetensors(save({"a": ROWS}))["a"], ROWS)
     for content in (b"", b"\xff" * 100, save({"a": ROWS})[:-1], struct.pack("<Q", 1 << 40) + b"{}"):
-        with pytest.raises(BadFile):
+        with pytest.raises((ValueError, SafetensorError)):
             read_safetensors(content)

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from mxnext_cli import main
-from mxnext_cli.serve.http.guard import host_name
+from mxnext_cli.serve.app import host_name
 
 from .server import DENSE, LIMIT, serving
 

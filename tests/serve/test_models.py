@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -10,12 +11,19 @@ import socket
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
 
 from mxnet import nd, sym
 from mxnext_cli import main
+
+pytest.importorskip("prometheus_client")
+
+from mxnext_cli.serve.limits import Limits
+from mxnext_cli.serve.monitoring import Metrics
+from mxnext_cli.serve.repository import Repository
 
 from .server import DENSE, LIMIT, NPY, npy, serving
 
@@ -111,6 +119,25 @@ def test_reload_under_load_answers_each_request_by_one_version(tmp_path):
         assert factor_of(server.post(npy(ROW), NPY)) == 5
 
 
+def test_replaced_models_are_freed_with_their_threads(tmp_path):
+    write_model(tmp_path, 1)
+    repository = Repository([f"times={tmp_path}"], Limits(), Metrics())
+    repository.load()
+    replaced = weakref.ref(repository.get())
+
+    async def ask(model) -> float:
+        await model.batcher.run({"data": ROW})  # in a thread, as its time is not known yet
+        return (await model.batcher.run({"data": ROW}))[0][0, 0]
+
+    assert asyncio.run(ask(repository.get())) == 1
+    write_model(tmp_path, 2)
+    assert repository.load() == ["times version 2"]
+    assert asyncio.run(ask(repository.get())) == 2
+    assert replaced() is None
+    names = "mx-serve-model"
+    wait_for(lambda: sum(t.name.startswith(names) for t in threading.enumerate()) == 1, "the end")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="children are read from /proc")
 def test_processes_share_an_address_and_are_replaced(tmp_path):
@@ -163,7 +190,7 @@ def test_models_that_cannot_be_served(arguments, code, message, capsys):
     [
         ("{", "serve.json"),
         ('{"shapes": {}}', "shapes"),
-        ('{"shape": {"data": [0]}}', "1 or more"),
+        ('{"shape": {"data": [0]}}', ">= 1"),
         ('{"preprocess": {"std": [0]}}', "cannot divide"),
         ('{"labels": "none.txt"}', "none.txt"),
     ],
@@ -213,7 +240,7 @@ def test_sigterm_waits_for_requests_that_are_being_received(rows):
         sockets = [server.connect() for _ in range(5)]
         for sock in sockets:
             sock.sendall(head.encode() + body[:-20])
-        wait_for(lambda: _connections(server) >= len(sockets), "the connections")
+        wait_for(lambda: _active_requests(server) > len(sockets), "the requests")
         os.kill(server.process.pid, signal.SIGTERM)
         wait_for(lambda: not _takes_connections(server), "the end of listening")
         time.sleep(0.5)  # connections are asked to end after that
@@ -225,9 +252,10 @@ def test_sigterm_waits_for_requests_that_are_being_received(rows):
     assert [answer.count(b"connection: close") for answer in answers] == [1] * 5
 
 
-def _connections(server) -> int:
+def _active_requests(server) -> float:
+    """Return how many requests are received or answered, with the one that asks."""
     text = server.get("/metrics").content.decode()
-    return int(text.partition("\nmx_connections ")[2].split()[0])
+    return float(text.partition("\nmx_active_requests ")[2].split()[0])
 
 
 def _takes_connections(server) -> bool:

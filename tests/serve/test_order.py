@@ -1,4 +1,4 @@
-"""The parts of `mx serve` know each other in one direction."""
+"""The parts of `mx serve` know each other in one direction, and nobody's private parts."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ import ast
 from .server import ROOT
 
 FOLDER = ROOT / "mxnext_cli/serve"
-BASE = {"limits", "metrics", "logs"}
-KNOWN = {
-    "payloads": set(),
-    "http": set(),
-    "models": {"payloads"},
-    "endpoints": {"payloads", "http", "models"},
-}
+ORDER = ["limits", "monitoring", "arrays", "batching", "decoding", "encoding", "settings",
+         "open_inference", "repository", "app", "predictions", "descriptions", "server",
+         "__init__"]  # fmt: skip
 
 
-def parts_of(path, depth: int) -> set[str]:
-    """Return the parts of `mx serve` that a file at some depth imports."""
-    nodes = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)]
-    return {node.module.partition(".")[0] for node in nodes if node.level == depth and node.module}
+def imports_of(name: str) -> list[ast.ImportFrom]:
+    tree = ast.parse((FOLDER / f"{name}.py").read_text())
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
 
 
 def test_imports_go_one_way():
-    folders = {path.name for path in FOLDER.iterdir() if any(path.glob("*.py"))}
-    assert folders == set(KNOWN)
-    for name, known in KNOWN.items():
-        for path in (FOLDER / name).glob("*.py"):
-            assert parts_of(path, 2) <= known | BASE, path
+    assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(ORDER)
+    for name in ORDER[:-1]:
+        modules = {node.module for node in imports_of(name) if node.level == 1 and node.module}
+        assert modules <= set(ORDER[: ORDER.index(name)]), name
 
 
-def test_what_all_know_knows_no_part():
-    for name in BASE:
-        assert parts_of(FOLDER / f"{name}.py", 1) <= BASE, name
+def test_other_packages_are_used_by_their_public_names():
+    for name in ORDER:
+        for node in imports_of(name):
+            if node.level == 0 and not (node.module or "").startswith(("mxnet", "__future__")):
+                names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+                assert not [part for part in names if part.startswith("_")], (name, node.module)

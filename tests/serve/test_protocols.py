@@ -48,7 +48,7 @@ def test_bodies(dense, content, kind):
 
 
 def test_binary_answers(dense):
-    from mxnext_cli.serve.payloads.array_files import read_npy, read_npz, read_safetensors
+    from mxnext_cli.serve.arrays import read_npy, read_npz, read_safetensors
 
     answer = dense.post(npy(ROWS), NPY, accept=NPY)
     assert answer.headers["content-type"] == NPY

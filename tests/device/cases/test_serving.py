@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -12,11 +13,12 @@ import mxnet as mx
 from mxnet import nd, sym
 
 pytest.importorskip("msgspec")
-pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 
+from mxnext_cli.models import Predictor
 from mxnext_cli.serve.limits import Limits
-from mxnext_cli.serve.metrics import Metrics
-from mxnext_cli.serve.models.repository import LoadedModel, Repository
+from mxnext_cli.serve.monitoring import Metrics
+from mxnext_cli.serve.repository import LoadedModel, Repository
 
 LIMIT = 60
 ROWS = {"data": np.array([[1, 2, 3]], np.float32)}
@@ -33,17 +35,13 @@ def write_model(folder, device: str) -> str:
 
 @pytest.fixture
 def load(tmp_path):
-    repositories = []
-
     def load_models(*devices: str, option: str | None = None) -> list[LoadedModel]:
         texts = [write_model(tmp_path / f"m{i}", device) for i, device in enumerate(devices)]
-        repositories.append(Repository(texts, Limits(), Metrics(), device=option))
-        repositories[-1].load()
-        return [entry.latest for entry in repositories[-1].entries.values()]
+        repository = Repository(texts, Limits(), Metrics(), device=option)
+        repository.load()
+        return repository.latest
 
-    yield load_models
-    for repository in repositories:
-        repository.close(LIMIT)
+    return load_models
 
 
 def test_each_model_runs_on_its_device(load):
@@ -53,31 +51,35 @@ def test_each_model_runs_on_its_device(load):
     for model in models:
         parameters = model.predictor._parameters.values()
         assert {array.ctx for array in parameters} == {model.model.ctx}
-        assert model.batcher.submit(ROWS).result(LIMIT)[0].tolist() == [[2, 4, 6]]
+        assert asyncio.run(model.batcher.run(ROWS))[0].tolist() == [[2, 4, 6]]
 
 
 def test_the_option_comes_before_the_settings(load):
     assert [m.model.ctx for m in load("cpu", "gpu:0", option="gpu:1")] == [mx.gpu(1)] * 2
 
 
-def test_models_of_one_gpu_take_turns(load):
+def test_models_of_one_gpu_take_turns(load, monkeypatch):
     """While a batch of one runs, the other waits, and so does not run on the event loop."""
     first, second, other, on_cpu = load("gpu:0", "gpu:0", "gpu:1", "cpu")
     is_running, may_end = threading.Event(), threading.Event()
-    predict = first.predictor
+    call = Predictor.__call__
 
-    def hold(inputs):
-        is_running.set()
-        assert may_end.wait(LIMIT)
-        return predict(inputs)
+    def hold(self, inputs):
+        if self is first.predictor:
+            is_running.set()
+            assert may_end.wait(LIMIT)
+        return call(self, inputs)
 
-    first.predictor = hold
-    held = first.batcher.submit(ROWS)
-    assert is_running.wait(LIMIT)
-    waiting = second.batcher.submit(ROWS)
-    for free in (other, on_cpu):
-        free.batcher.submit(ROWS).result(LIMIT)
-    assert not waiting.done()
-    may_end.set()
-    assert [f.result(LIMIT)[0].tolist() for f in (held, waiting)] == [[[2, 4, 6]]] * 2
-    assert [m.can_run_on_loop for m in (first, second, other, on_cpu)] == [False] * 3 + [True]
+    monkeypatch.setattr(Predictor, "__call__", hold)
+
+    async def run() -> None:
+        held = asyncio.ensure_future(first.batcher.run(ROWS))
+        assert await asyncio.to_thread(is_running.wait, LIMIT)
+        waiting = asyncio.ensure_future(second.batcher.run(ROWS))
+        for free in (other, on_cpu):
+            await free.batcher.run(ROWS)
+        assert not waiting.done()
+        may_end.set()
+        assert [(await task)[0].tolist() for task in (held, waiting)] == [[[2, 4, 6]]] * 2
+
+    asyncio.run(asyncio.wait_for(run(), LIMIT))

@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
-import orjson
 
-from ...predict import describe, softmax
+from ..predict import describe, softmax
 from .decoding import JSON, NPY, NPZ, SAFETENSORS
 
-PIECE = 128 << 10  # numbers that are written at once, between which other threads run
+PIECE = 32 << 10  # numbers that are written at once, between which other threads run
 Outputs = Mapping[str, np.ndarray]
+dump = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True)
@@ -45,29 +46,27 @@ def _best(row: np.ndarray, labels: list[str] | None, top: int) -> list[dict[str,
     return [{k: v for k, v in fact.items() if v is not None} for fact in facts]
 
 
-def json_array(values: np.ndarray) -> bytes:
+def json_array(values: np.ndarray) -> msgspec.Raw:
     """Return an array as JSON; what is not finite becomes null.
 
-    >>> json_array(np.array([[1.5, np.nan]], np.float32))
-    b'[[1.5,null]]'
+    >>> bytes(json_array(np.array([[1.5, np.nan, 0.1]], np.float32)))
+    b'[[1.5,null,0.1]]'
     """
-    if values.size <= PIECE or values.ndim == 0:
-        return _json_piece(values)
-    if values.ndim == 1:
+    if values.size > PIECE and values.ndim > 1:
+        return msgspec.Raw(b"[" + b",".join(bytes(json_array(row)) for row in values) + b"]")
+    if values.size > PIECE:
         pieces = (values[i : i + PIECE] for i in range(0, len(values), PIECE))
-        return b"[" + b",".join(_json_piece(piece)[1:-1] for piece in pieces) + b"]"
-    return b"[" + b",".join(json_array(row) for row in values) + b"]"
+        return msgspec.Raw(b"[" + b",".join(bytes(json_array(p))[1:-1] for p in pieces) + b"]")
+    return msgspec.Raw(dump((shorten(values) if values.dtype == np.float32 else values).tolist()))
 
 
-def _json_piece(values: np.ndarray) -> bytes:
-    if values.ndim == 0 or values.dtype.kind not in "fiub":
-        return orjson.dumps(values.tolist())
-    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def json_object(fields: Mapping[str, bytes]) -> bytes:
-    """Return an object whose values are JSON already."""
-    return b"{" + b",".join(orjson.dumps(k) + b":" + v for k, v in fields.items()) + b"}"
+def shorten(values: np.ndarray) -> np.ndarray:
+    """Return float64 with few digits that round to the same float32: 0.1, not 0.10000000149."""
+    exact = values.astype(np.float64)
+    with np.errstate(all="ignore"):
+        scale = 10.0 ** (7 - np.floor(np.log10(np.abs(exact))))
+        short = np.rint(exact * scale) / scale
+        return np.where(short.astype(np.float32) == values, short, exact)
 
 
 def _npy(outputs: Outputs) -> bytes:
@@ -98,11 +97,7 @@ def _safetensors(outputs: Outputs) -> bytes:
     return save({name: np.ascontiguousarray(out) for name, out in outputs.items()})
 
 
-BINARY: dict[str, Callable[[Outputs], bytes]] = {
-    NPZ: _npz,
-    SAFETENSORS: _safetensors,
-    NPY: _npy,
-}
+BINARY: dict[str, Callable[[Outputs], bytes]] = {NPZ: _npz, SAFETENSORS: _safetensors, NPY: _npy}
 
 
 def encode(
@@ -112,17 +107,18 @@ def encode(
     for kind, write in BINARY.items():
         if kind in accept:
             return write(outputs), kind
-    fields = {"outputs": json_object({name: json_array(out) for name, out in outputs.items()})}
-    fields |= {name: orjson.dumps(value) for name, value in (extra or {}).items()}
-    return json_object(fields), JSON
+    return dump({"outputs": _json_arrays(outputs), **(extra or {})}), JSON
 
 
 def encode_predictions(outputs: Outputs, rows: int) -> bytes:
     """Return the answer to `instances`: one prediction for each sample."""
-    arrays = list(outputs.items())
-    if any(out.ndim == 0 or len(out) != rows for _, out in arrays):
-        return json_object({"predictions": json_object({n: json_array(out) for n, out in arrays})})
-    if len(arrays) == 1:
-        return json_object({"predictions": json_array(arrays[0][1])})
-    samples = (json_object({n: json_array(out[i]) for n, out in arrays}) for i in range(rows))
-    return json_object({"predictions": b"[" + b",".join(samples) + b"]"})
+    if any(out.ndim == 0 or len(out) != rows for out in outputs.values()):
+        return dump({"predictions": _json_arrays(outputs)})
+    if len(outputs) == 1:
+        return dump({"predictions": json_array(next(iter(outputs.values())))})
+    samples = [_json_arrays({n: out[i] for n, out in outputs.items()}) for i in range(rows)]
+    return dump({"predictions": samples})
+
+
+def _json_arrays(outputs: Outputs) -> dict[str, msgspec.Raw]:
+    return {name: json_array(out) for name, out in outputs.items()}

@@ -1,1 +1,0 @@
-"""The models of a server: their settings, their versions, and the threads that run them."""
