@@ -31,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-r
 help:
 	@echo "make test        run the linters, the type checker and all tests"
 	@echo "make test-quick  run the quick tests of the core, for the daily loop (2 minutes)"
-	@echo "make nightly     run all samples of all operators in all surroundings (15 minutes)"
+	@echo "make nightly     run all samples in all surroundings, and 1,000 seeds of faults (2 hours)"
 	@echo "make test-gpu    run the tests of devices and operators on the GPU of this machine"
 	@echo "make demo        train a small network; results go to demo_output/"
 	@echo "make bench       measure speed"
@@ -75,10 +75,11 @@ test-quick: $(READY)
 	$(BIN)/ruff check .
 	OMP_NUM_THREADS=1 $(PYTEST) -m "not slow" $(QUICK)
 
-# Every sample row in every surrounding, and all pairs of operators: a quarter of an hour.
+# Every sample row in every surrounding, all pairs of operators, and a thousand faults: two hours.
 nightly: $(READY)
 	OMP_NUM_THREADS=1 MXNEXT_TEST_ALL_ROWS=1 $(BIN)/python -m pytest -q -n $(JOBS) \
 		tests/grammar/test_surroundings.py tests/grammar/test_pairs.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.faults.chaos --seeds 1000
 
 # The tests of devices on a real accelerator (without one, on two devices in ordinary memory), all
 # operators included. For CUDA: make TORCH_INDEX= test-gpu
