@@ -1,0 +1,607 @@
+"""The text of modules and of their `forward`, in the form that `ruff format` gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence as List
+from typing import Any
+
+import torch
+
+from .classes import ClassDefinition
+from .tree import (
+    Apply,
+    Argument,
+    Branches,
+    Call,
+    Const,
+    Group,
+    Infix,
+    Item,
+    Layer,
+    Member,
+    Name,
+    OptionalModule,
+    Param,
+    Sequence,
+    Step,
+    Unit,
+    Value,
+    operands,
+)
+from .unify import MISSING, Parameter
+
+WIDTH = 88  # of a line, the default of ruff
+MAX_INLINE = 64  # characters of an expression that stands inside another
+MAX_CALLS = 3  # of members, inside one expression
+MIN_REPEATS = 3
+INDENT = "    "
+PRECEDENCE = {
+    "<": 1, ">": 1, "<=": 1, ">=": 1, "==": 1, "!=": 1,
+    "+": 2, "-": 2, "*": 3, "/": 3, "@": 3, "%": 3,
+}  # fmt: skip
+
+
+def literal(value: Any) -> str:
+    """Return a literal of the constructor's arguments.
+
+    >>> literal(1e-05), literal((1, 2)), literal("a")
+    ('1e-5', '(1, 2)', '"a"')
+    """
+    if isinstance(value, Name):
+        return value.text
+    if isinstance(value, bool) or value is None or isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if value in (float("inf"), -float("inf")):
+            return f'float("{value}")'
+        return re.sub(r"e([+-])0?(\d)", r"e\1\2", repr(value)).replace("e+", "e")
+    if isinstance(value, tuple | list | torch.Size):
+        inner = ", ".join(literal(v) for v in value)
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, torch.dtype):
+        return str(value)
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    raise TypeError(f"{value!r} has no literal")
+
+
+# -- constructors ----------------------------------------------------------------------------------
+
+
+class Tree:
+    """A call to print: on one line if it fits, else with one argument a line."""
+
+    def __init__(self, head: str, items: List[Any], tail: str) -> None:
+        self.head, self.items, self.tail = head, list(items), tail
+
+    def __str__(self) -> str:
+        return f"{self.head}{', '.join(map(str, self.items))}{self.tail}"
+
+    def lines(self, indent: int, prefix: str = "", suffix: str = "") -> list[str]:
+        """Return the lines, of which the first begins with `prefix`."""
+        margin = " " * indent
+        one = f"{margin}{prefix}{self}{suffix}"
+        if len(one) <= WIDTH or not self.items:
+            return [one]
+        lines = [f"{margin}{prefix}{self.head}"]
+        for item in self.items:
+            if isinstance(item, Tree):
+                lines += item.lines(indent + 4, suffix=",")
+            else:
+                lines.append(f"{margin}{INDENT}{item},")
+        return [*lines, f"{margin}{self.tail}{suffix}"]
+
+
+def module_tree(module: Any) -> Any:
+    """Return a module's constructor as something to print."""
+    if isinstance(module, Layer):
+        call = Tree(f"{module.cls}(", [_argument(a) for a in module.args if _is_shown(a)], ")")
+        return Tree(f"{module.wrapper}(", [call], ")") if module.wrapper else call
+    if isinstance(module, Sequence):
+        return Tree("nn.Sequential(", _items(module.items), ")")
+    if isinstance(module, Branches):
+        return Tree("Concat(", [*_items(module.items), *_dim(module)], ")")
+    if isinstance(module, OptionalModule):
+        return module_tree(module.module)
+    raise TypeError(f"{type(module).__name__} has no constructor")
+
+
+def _dim(module: Branches) -> list[str]:
+    return [] if module.dim.value == 1 else [f"dim={literal(module.dim.value)}"]
+
+
+def _is_shown(argument: Argument) -> bool:
+    if argument.is_positional or isinstance(argument.value.value, Name):
+        return True
+    value, default = argument.value.value, argument.default
+    return type(value) is not type(default) or value != default
+
+
+def _argument(argument: Argument) -> str:
+    text = literal(argument.value.value)
+    return text if argument.is_positional else f"{argument.name}={text}"
+
+
+def _items(items: tuple) -> list[Any]:
+    """Return the items of a sequence, runs of equal ones as a generator."""
+    trees: list[Any] = []
+    i = 0
+    while i < len(items):
+        count, step = _run_length(items, i)
+        if count >= MIN_REPEATS:
+            trees.append(_repetition(items[i], count, step))
+        else:
+            count = 1
+            trees.append(module_tree(items[i]))
+        i += count
+    return trees
+
+
+def _repetition(item: Layer, count: int, step: dict[str, int]) -> str:
+    parts = []
+    for argument in item.args:
+        if argument.name in step:
+            start, by = argument.value.value, step[argument.name]
+            text = f"{start} {'+' if by > 0 else '-'} {abs(by)} * i"
+            parts.append(text if argument.is_positional else f"{argument.name}={text}")
+        elif _is_shown(argument):
+            parts.append(_argument(argument))
+    variable = "i" if step else "_"
+    return f"*({item.cls}({', '.join(parts)}) for {variable} in range({count}))"
+
+
+def _run_length(items: tuple, start: int) -> tuple[int, dict[str, int]]:
+    """Return how many items from `start` on are alike, and what grows by a fixed step."""
+    first = items[start]
+    if not isinstance(first, Layer) or first.wrapper:
+        return 1, {}
+    count, step = 1, None
+    for previous, item in zip(items[start:], items[start + 1 :], strict=False):
+        change = _change(previous, item)
+        if change is None or (step is not None and change != step):
+            break
+        step = change
+        count += 1
+    return count, step or {}
+
+
+def _change(a: Any, b: Any) -> dict[str, int] | None:
+    """Return by how much the arguments of two calls differ, or None if they cannot be compared."""
+    if not isinstance(b, Layer) or a.cls != b.cls or b.wrapper:
+        return None
+    change = {}
+    for x, y in zip(a.args, b.args, strict=True):
+        p, q = x.value.value, y.value.value
+        if type(p) is type(q) and p == q:
+            continue
+        if type(p) is not int or type(q) is not int:
+            return None
+        change[x.name] = q - p
+    return change if len(change) <= 1 else None
+
+
+# -- forward ---------------------------------------------------------------------------------------
+
+
+class _Text:
+    """An expression with its binding strength, and how many members it calls."""
+
+    def __init__(self, text: str, strength: int = 9, calls: int = 0) -> None:
+        self.text, self.strength, self.calls = text, strength, calls
+
+    def operand(self, strength: int) -> str:
+        return self.text if self.strength >= strength else f"({self.text})"
+
+
+class ForwardWriter:
+    """Writes the statements of one unit's forward."""
+
+    def __init__(self, unit: Unit, inputs: List[str]) -> None:
+        self.unit = unit
+        self.names: dict[int, str] = dict(enumerate(inputs))
+        self.taken = set(inputs)
+        self.free: set[str] = set()
+        self.last_use: dict[int, int] = {}
+        self.uses: dict[int, int] = {}
+        end = len(unit.steps)
+        for i, step in enumerate([*unit.steps, Step((), Group(unit.outputs, False))]):
+            for value in operands(step.expression):
+                self.last_use[value.number] = min(i, end)
+                self.uses[value.number] = self.uses.get(value.number, 0) + 1
+        self.producer = {n: i for i, step in enumerate(unit.steps) for n in step.outputs}
+
+    def lines(self) -> list[str]:
+        """Return the statements, without indentation."""
+        steps = list(self.unit.steps)
+        inlined = self._choose_inlined()
+        lines: list[str] = []
+        for i, step in enumerate(steps):
+            if i in inlined:
+                continue
+            text = self._render(step.expression, inlined)
+            self._release(i, step, inlined)
+            target = self._targets(step, i)
+            lines += _statement(f"{target} = ", text)
+        outputs = [self._render(o, inlined).text for o in self.unit.outputs]
+        lines += _statement("return ", _Text(", ".join(outputs)))
+        return lines
+
+    def _choose_inlined(self) -> set[int]:
+        """Return the steps that are written inside the only step that reads them."""
+        inlined: set[int] = set()
+        end = len(self.unit.steps)
+        readers = [*self.unit.steps, Step((), Group(self.unit.outputs, False))]
+        for i in range(end, -1, -1):
+            if i < end and i in inlined:
+                continue
+            self._inline_into(i, readers[i], inlined)
+        return inlined
+
+    def _inline_into(self, i: int, reader: Step, inlined: set[int]) -> None:
+        """Inline what stands directly before a step and only it reads."""
+        if i == len(self.unit.steps) and len(self.unit.outputs) > 1:
+            return
+        at, frontier = i, [reader]
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for step in frontier:
+                for value in operands(step.expression):
+                    producer = self.producer.get(value.number)
+                    if producer != at - 1 or self.uses[value.number] != 1 or producer in inlined:
+                        continue
+                    source = self.unit.steps[producer]
+                    if len(source.outputs) > 1:
+                        continue
+                    inlined.add(producer)
+                    if not self._is_short(reader, inlined, source):
+                        inlined.discard(producer)
+                        continue
+                    at, is_changed = producer, True
+                    frontier = [*frontier, source]
+                    break
+                if is_changed:
+                    break
+
+    def _is_short(self, reader: Step, inlined: set[int], source: Step) -> bool:
+        names = dict(self.names)
+        for n in self.producer:
+            self.names.setdefault(n, "out")
+        inner = self._render(source.expression, inlined)
+        outer = self._render(reader.expression, inlined)
+        self.names = names
+        limit = MAX_INLINE if isinstance(reader.expression, Group) else MAX_INLINE + 8
+        return outer.calls <= MAX_CALLS and len(outer.text) <= limit and "\n" not in inner.text
+
+    # -- names ------------------------------------------------------------------------------
+
+    def _release(self, i: int, step: Step, inlined: set[int]) -> None:
+        """Free the names of values that are read for the last time by a step."""
+        done = {i}
+        k = i - 1
+        while k in inlined:
+            done.add(k)
+            k -= 1
+        for number, last in self.last_use.items():
+            if last in done and number in self.names:
+                self.free.add(self.names[number])
+
+    def _targets(self, step: Step, i: int) -> str:
+        names = []
+        for n in step.outputs:
+            if n not in self.last_use:
+                names.append("_")
+                continue
+            name = self._choose_name(step, i)
+            self.names[n] = name
+            self.taken.add(name)
+            self.free.discard(name)
+            names.append(name)
+        return ", ".join(names)
+
+    def _choose_name(self, step: Step, i: int) -> str:
+        if len(step.outputs) == 1:
+            for value in operands(step.expression):
+                name = self._name_of(value)
+                if name in self.free:
+                    return name
+        for name in _candidates(step.expression):
+            if name not in self.taken:
+                return name
+        for name in ("out", *sorted(self.free)):
+            if name not in self.taken or name in self.free:
+                return name
+        number = 2
+        while f"out{number}" in self.taken:
+            number += 1
+        return f"out{number}"
+
+    def _name_of(self, value: Value) -> str:
+        while value.number not in self.names:
+            step = self.unit.steps[self.producer[value.number]]
+            inner = next(operands(step.expression), None)
+            if inner is None:
+                return ""
+            value = inner
+        return self.names[value.number]
+
+    # -- expressions ------------------------------------------------------------------------
+
+    def _render(self, expression: Any, inlined: set[int]) -> _Text:
+        def render(each: Any) -> _Text:
+            return self._render(each, inlined)
+
+        if isinstance(expression, Value):
+            producer = self.producer.get(expression.number)
+            if producer in inlined:
+                return render(self.unit.steps[producer].expression)
+            return _Text(self.names[expression.number])
+        return render_expression(expression, render)
+
+
+def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
+    """Return the text of one expression, whose parts are rendered by a function."""
+    if isinstance(expression, Const):
+        value = expression.value
+        if isinstance(value, Name):
+            return _Text(f"self.{value.text}" if value.text.isidentifier() else value.text)
+        if isinstance(value, slice):
+            bounds = ("" if v is None else str(v) for v in (value.start, value.stop))
+            return _Text(":".join(bounds))
+        text = literal(value)
+        return _Text(text, 8 if text.startswith("-") else 9)
+    if isinstance(expression, Member):
+        return _Text(f"self.{expression.name}")
+    if isinstance(expression, Apply):
+        parts = [render(a) for a in expression.args]
+        text = f"self.{expression.member}({', '.join(p.text for p in parts)})"
+        return _Text(text, calls=1 + sum(p.calls for p in parts))
+    if isinstance(expression, Call):
+        return _render_call(expression, render)
+    if isinstance(expression, Infix):
+        strength = PRECEDENCE[expression.operator]
+        left, right = render(expression.left), render(expression.right)
+        text = f"{left.operand(strength)} {expression.operator} {right.operand(strength + 1)}"
+        return _Text(text, strength, left.calls + right.calls)
+    if isinstance(expression, Item):
+        value, index = render(expression.value), expression.index
+        items = index.items if isinstance(index, Group) else (index,)
+        inner = ", ".join(render(i).text for i in items)
+        return _Text(f"{value.operand(9)}[{inner}]", calls=value.calls)
+    if isinstance(expression, Group):
+        parts = [render(i) for i in expression.items]
+        inner = ", ".join(p.text for p in parts)
+        calls = sum(p.calls for p in parts)
+        if expression.is_list:
+            return _Text(f"[{inner}]", calls=calls)
+        return _Text(f"({inner},)" if len(parts) == 1 else f"({inner})", calls=calls)
+    raise TypeError(f"{type(expression).__name__} has no text")
+
+
+def _render_call(call: Call, render: Callable[[Any], _Text]) -> _Text:
+    parts = [render(a) for a in call.args]
+    named = [(k, render(v)) for k, v in call.kwargs]
+    calls = sum(p.calls for p in parts) + sum(p.calls for _, p in named)
+    shown = [p.text for p in parts] + [f"{k}={p.text}" for k, p in named]
+    if call.function == "-":
+        return _Text(f"-{parts[0].operand(8)}", 8, calls)
+    if call.function.startswith("."):
+        head = parts[0].operand(9)
+        shown = shown[1:]
+        if call.function == ".shape":
+            return _Text(f"{head}.shape[{shown[0]}]", calls=calls)
+        return _Text(f"{head}{call.function}({', '.join(shown)})", calls=calls)
+    return _Text(f"{call.function}({', '.join(shown)})", calls=calls)
+
+
+def _candidates(expression: Any) -> list[str]:
+    names = []
+    if isinstance(expression, Apply):
+        name = re.sub(r"^\d+$", "", expression.member)
+        names += [name] if name and not expression.member.startswith("_") else []
+    return ["out", *names]
+
+
+def _statement(prefix: str, text: _Text) -> list[str]:
+    line = prefix + text.text
+    if len(line) + 8 <= WIDTH:
+        return [line]
+    match = re.match(r"^([\w.]+\()(.*)\)$", text.text)
+    if match and _is_one_call(text.text):
+        items = split_arguments(match[2])
+        inner: list[str] = []
+        for item in items:
+            inner += [f"{INDENT}{part}" for part in _break_list(item)]
+        return [f"{prefix}{match[1]}", *inner, ")"]
+    return [f"{prefix}(", f"{INDENT}{text.text}", ")"]
+
+
+def _break_list(item: str) -> list[str]:
+    if len(item) + 13 <= WIDTH or not (item.startswith("[") and item.endswith("]")):
+        return [f"{item},"]
+    return ["[", *(f"{INDENT}{part}," for part in split_arguments(item[1:-1])), "],"]
+
+
+def _is_one_call(text: str) -> bool:
+    """Return whether the first parenthesis closes at the end."""
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += letter in "([{"
+        depth -= letter in ")]}"
+        if depth == 0 and letter == ")":
+            return i == len(text) - 1
+    return False
+
+
+def split_arguments(text: str) -> list[str]:
+    """Return the arguments of a call, split at commas outside of brackets.
+
+    >>> split_arguments("a, f(b, c), [d, e]")
+    ['a', 'f(b, c)', '[d, e]']
+    """
+    parts, depth, start = [], 0, 0
+    for i, letter in enumerate(text):
+        depth += letter in "([{"
+        depth -= letter in ")]}"
+        if letter == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    return [*parts, text[start:].strip()]
+
+
+# -- classes ---------------------------------------------------------------------------------------
+
+
+def class_lines(definition: ClassDefinition) -> list[str]:
+    """Return the lines of a class."""
+    module = definition.module
+    base, doc = "nn.Module", describe(definition)
+    if isinstance(module, Sequence | Branches):
+        base = "nn.Sequential" if isinstance(module, Sequence) else "Concat"
+    lines = [f"class {definition.name}({base}):", *_docstring(doc, 4), ""]
+    lines += _init_head(definition.parameters)
+    if isinstance(module, Unit):
+        return [*lines, *_init_body(definition), "", *_forward(module)]
+    items = _items(module.items)
+    if isinstance(module, Branches):
+        items += _dim(module)
+    return [*lines, *Tree("super().__init__(", items, ")").lines(8)]
+
+
+def _docstring(text: str, indent: int) -> list[str]:
+    return [f'{" " * indent}"""{text}"""']
+
+
+def _init_head(parameters: List[Parameter]) -> list[str]:
+    if not parameters:
+        return [f"{INDENT}def __init__(self) -> None:"]
+    parts = ["self", *(_declare(p) for p in parameters)]
+    return Tree("def __init__(", parts, ") -> None:").lines(4)
+
+
+def _declare(parameter: Parameter) -> str:
+    kinds = dict.fromkeys(type_of(v) for v in parameter.values if v is not MISSING)
+    kinds = [k for k in kinds if k] or ["int"]
+    text = f"{parameter.name}: {' | '.join(kinds)}"
+    return text if parameter.default is MISSING else f"{text} = {literal(parameter.default)}"
+
+
+def type_of(value: Any) -> str:
+    """Return the annotation of a literal."""
+    if isinstance(value, Name):
+        return ""
+    if value is None:
+        return "None"
+    if isinstance(value, tuple):
+        return f"tuple[{', '.join(type_of(v) for v in value)}]"
+    return type(value).__name__
+
+
+def _init_body(definition: ClassDefinition) -> list[str]:
+    unit = definition.module
+    lines = [f"{INDENT * 2}super().__init__()"]
+    for name in _stored(unit):
+        lines.append(f"{INDENT * 2}self.{name} = {name}")
+    for name, module in unit.members:
+        lines += _member_lines(name, module)
+    return lines
+
+
+def _member_lines(name: str, module: Any) -> list[str]:
+    if isinstance(module, Param):
+        shape = literal(tuple(module.shape))
+        if module.is_buffer:
+            return [f'{INDENT * 2}self.register_buffer("{name}", torch.zeros({shape}))']
+        return [f"{INDENT * 2}self.{name} = nn.Parameter(torch.zeros({shape}))"]
+    tree = module_tree(module)
+    if not isinstance(module, OptionalModule):
+        return tree.lines(8, f"self.{name} = ")
+    condition = literal(module.flag.value)
+    lines = [f"{INDENT * 2}self.{name}: nn.Module = nn.Identity()", f"{INDENT * 2}if {condition}:"]
+    return [*lines, *tree.lines(12, f"self.{name} = ")]
+
+
+def _stored(unit: Unit) -> list[str]:
+    """Return the parameters of the constructor that the forward reads."""
+    names: dict[str, None] = {}
+
+    def look(each: Any) -> None:
+        if isinstance(each, Const):
+            if isinstance(each.value, Name):
+                names[each.value.text] = None
+        elif isinstance(each, tuple | list):
+            for part in each:
+                look(part)
+        elif isinstance(each, Apply | Call | Infix | Item | Group):
+            look(tuple(vars(each).values()))
+
+    for step in unit.steps:
+        look(step.expression)
+    return list(names)
+
+
+def _forward(unit: Unit) -> list[str]:
+    names = list(unit.input_names) or input_names(unit.inputs)
+    result = "Tensor"
+    if len(unit.outputs) > 1:
+        result = f"tuple[{', '.join(['Tensor'] * len(unit.outputs))}]"
+    head = ["self", *(f"{n}: Tensor" for n in names)]
+    lines = Tree("def forward(", head, f") -> {result}:").lines(4)
+    body = ForwardWriter(unit, names).lines()
+    return [*lines, *(f"{INDENT * 2}{line}" for line in body)]
+
+
+def input_names(count: int) -> list[str]:
+    """Return names of inputs: ``x``, or ``x1, x2``."""
+    return ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
+
+
+def describe(definition: ClassDefinition) -> str:
+    """Return the docstring of a class."""
+    module = definition.module
+    doc = getattr(module, "doc", "")
+    if doc:
+        return doc
+    if isinstance(module, Branches):
+        if any(isinstance(i, Layer) and i.cls == "nn.Identity" for i in module.items):
+            return "Concatenates the input with what its layers compute of it."
+        return "Concatenates the outputs of several branches."
+    if isinstance(module, Sequence):
+        kinds = [_noun(item) for item in module.items]
+        if len(kinds) > 1 and len(", ".join(kinds)) < 60:
+            return f"{_capital(', '.join(kinds[:-1]))} and {kinds[-1]}."
+        return f"A sequence of {len(kinds)} layers."
+    kinds = list(dict.fromkeys(_noun(m) for _, m in module.members if not isinstance(m, Param)))
+    if 0 < len(kinds) and len(", ".join(kinds)) < 50:
+        return f"A block of {' and '.join([', '.join(kinds[:-1]), kinds[-1]] if kinds[:-1] else kinds)}."
+    return f"The block {definition.name}."
+
+
+NOUNS = {
+    "nn.Conv2d": "convolution",
+    "nn.Conv1d": "convolution",
+    "nn.BatchNorm2d": "batch normalization",
+    "nn.BatchNorm1d": "batch normalization",
+    "nn.LayerNorm": "layer normalization",
+    "nn.Linear": "linear layer",
+    "nn.MaxPool2d": "max pooling",
+    "nn.AvgPool2d": "average pooling",
+    "nn.AdaptiveAvgPool2d": "global average pooling",
+    "nn.Dropout": "dropout",
+    "nn.Embedding": "embedding",
+}
+
+
+def _noun(module: Any) -> str:
+    if isinstance(module, OptionalModule):
+        return _noun(module.module)
+    if isinstance(module, Layer):
+        return NOUNS.get(module.cls, module.cls.removeprefix("nn."))
+    return "branches" if isinstance(module, Branches) else "layers"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Functions and modules of torch that ported files include as they stand here."""

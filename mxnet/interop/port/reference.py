@@ -1,0 +1,219 @@
+"""The numbers that MXNet computes, with which a ported file is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from ... import ndarray
+from ...context import cpu
+from ...convert.source import Model, test_inputs
+from ...error import MXNetError
+from ...graph import Node
+from ...graph.graph import Graph, compose
+from ...ops import registry
+from ...symbol import Symbol
+
+Arrays = dict[str, np.ndarray]
+
+STEPS = 5
+MIN_BATCH = 3  # of training
+STEP_SIZE = 0.01  # of the first step, relative to the largest parameter
+INDEX_READERS = tuple(registry.get(n) for n in ("Embedding", "take", "one_hot", "pick"))
+DROPS = tuple(registry.get(n) for n in ("Dropout", "RNN"))
+
+
+@dataclass
+class Training:
+    """What several steps of MXNet gave."""
+
+    inputs: Arrays
+    heads: list[np.ndarray]
+    outputs: list[np.ndarray]
+    gradients: Arrays
+    states: Arrays
+    after: Arrays
+    learning_rate: float
+    labels: Arrays = field(default_factory=dict)
+    dtype: str = "float64"
+
+
+class Reference:
+    """Runs a model in MXNet, in prediction and in training."""
+
+    def __init__(self, model: Model, labels: Mapping[str, tuple] | None = None) -> None:
+        self.model = model
+        self.labels = dict(labels or {})
+        self.indices = _index_sizes(model)
+
+    # -- inputs -----------------------------------------------------------------------------
+
+    def cases(self, given: Mapping[str, Arrays]) -> dict[str, Arrays]:
+        """Return inputs to predict with: random ones, edges, another batch size, and those given."""
+        shapes, dtypes = self.model.input_shapes, self.model.numpy_dtypes
+        cases = {n: self._in_range(c) for n, c in test_inputs(shapes, dtypes).items()}
+        other = {n: (s[0] + 1, *s[1:]) if s else s for n, s in shapes.items()}
+        if self._takes(other):
+            cases["other batch"] = self._in_range(test_inputs(other, dtypes)["normal"])
+        return {**cases, **given}
+
+    def _takes(self, shapes: Mapping[str, tuple]) -> bool:
+        """Return whether the graph takes inputs of these shapes."""
+        try:
+            result, _, _ = self.model.symbol.infer_shape(**shapes)
+        except MXNetError:
+            return False
+        expected = {n: tuple(a.shape) for n, a in self.model.arrays.items()}
+        names = self.model.symbol.list_arguments()
+        return result is not None and all(
+            expected.get(n, tuple(s)) == tuple(s) for n, s in zip(names, result, strict=True)
+        )
+
+    def _in_range(self, feed: Arrays) -> Arrays:
+        """Return inputs in which indices are random rows of the table that they index."""
+        rng = np.random.RandomState(0)
+        return {
+            n: rng.randint(0, self.indices[n], a.shape).astype(a.dtype) if n in self.indices else a
+            for n, a in feed.items()
+        }
+
+    # -- runs -------------------------------------------------------------------------------
+
+    def predict(self, feed: Arrays) -> list[np.ndarray]:
+        """Return the outputs in prediction."""
+        return self.model.run(feed)
+
+    def internals(self, feed: Arrays, train: bool) -> Arrays:
+        """Return the outputs of all nodes, by their names."""
+        results: Arrays = {}
+        executor = self._bind(feed, "float64" if train else "float32", "null")
+
+        def note(name: Any, array: Any) -> None:
+            results[str(name)] = array.asnumpy()
+
+        executor.set_monitor_callback(note)
+        executor.forward(is_train=train)
+        graph = self.model.graph
+        return {
+            node.name: results[node.output_names()[0]]
+            for node in graph.nodes
+            if node.op is not None and node.output_names()[0] in results
+        }
+
+    def train(self, batch: Arrays | None = None) -> Training:
+        """Return what several steps of plain gradient descent give, in double precision if may."""
+        feed = batch or self.training_batch()
+        try:
+            return self._train(feed, "float64")
+        except MXNetError:
+            return self._train(feed, "float32")
+
+    def training_batch(self) -> Arrays:
+        """Return random inputs, of three samples or more if the graph takes them."""
+        shapes = self.model.input_shapes
+        larger = {n: (max(s[0], MIN_BATCH), *s[1:]) if s else s for n, s in shapes.items()}
+        if self._takes(larger):
+            shapes = larger
+        return self._in_range(test_inputs(shapes, self.model.numpy_dtypes, seed=1)["normal"])
+
+    def _train(self, feed: Arrays, dtype: str) -> Training:
+        executor = self._bind(feed, dtype, "write")
+        rng = np.random.RandomState(2)
+        has_loss = self.has_loss
+        outputs = [o.asnumpy() for o in executor.forward(is_train=True)]
+        count = max(1, outputs[0].shape[0] if outputs[0].shape else 1)
+        heads = [] if has_loss else [rng.standard_normal(o.shape) / count for o in outputs]
+        gradients = self._backward(executor, heads, dtype)
+        states = {n: a.asnumpy() for n, a in executor.aux_dict.items()}
+        weights = {n: executor.arg_dict[n] for n in gradients}
+        size = max((float(np.abs(a.asnumpy()).max()) for a in weights.values()), default=1.0)
+        slope = max((float(np.abs(g).max()) for g in gradients.values()), default=1.0)
+        rate = STEP_SIZE * size / max(slope, 1e-12)
+        current = gradients
+        for step in range(STEPS):
+            for name, gradient in current.items():
+                weights[name][:] = weights[name].asnumpy() - rate * gradient
+            if step < STEPS - 1:
+                executor.forward(is_train=True)
+                current = self._backward(executor, heads, dtype)
+        after = {n: a.asnumpy() for n, a in weights.items()}
+        labels = {n: feed[n] for n in self.labels}
+        inputs = {n: a for n, a in feed.items() if n not in labels}
+        return Training(
+            inputs, heads, outputs, gradients, states, after, rate, labels, dtype
+        )
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether the symbol ends in losses, which need no gradient of their outputs."""
+        return any(e.node.op is not None and e.node.op.facts.loss for e in self.model.graph.heads)
+
+    def _backward(self, executor: Any, heads: list[np.ndarray], dtype: str) -> Arrays:
+        if heads:
+            executor.backward([ndarray.array(h, dtype=dtype) for h in heads])
+        else:
+            executor.backward()
+        return {
+            n: g.asnumpy()
+            for n, g in executor.grad_dict.items()
+            if g is not None and n in self.model.arrays
+        }
+
+    def _bind(self, feed: Arrays, dtype: str, grad_req: str) -> Any:
+        """Return an executor of the graph without dropout, on arrays of one type."""
+        symbol = Symbol(without_dropout(self.model.graph))
+        types = {n: dtype if a.dtype == np.float32 else a.dtype for n, a in feed.items()}
+        arrays = {n: ndarray.array(a, dtype=types[n]) for n, a in feed.items()}
+        arrays |= {n: _cast(a, dtype) for n, a in self.model.arrays.items()}
+        result, _, _ = symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        args, grads = {}, {}
+        for name, shape in zip(symbol.list_arguments(), result, strict=True):
+            args[name] = arrays[name] if name in arrays else ndarray.zeros(shape, dtype=dtype)
+            if grad_req != "null" and name in self.model.arrays:
+                grads[name] = ndarray.zeros(args[name].shape, dtype=dtype)
+        aux = {n.name: arrays[n.name] for n in symbol._graph.auxiliary}
+        requests = {n: grad_req if n in grads else "null" for n in args}
+        return symbol.bind(cpu(), args, grads or None, requests, aux_states=aux)
+
+
+def _cast(array: Any, dtype: str) -> Any:
+    is_real = np.issubdtype(np.dtype(array.dtype), np.floating)
+    return array.astype(dtype, copy=True) if is_real else array.copy()
+
+
+def without_dropout(graph: Graph) -> list[Any]:
+    """Return heads of a copy of a graph in which nothing is dropped."""
+    heads = compose(graph)
+    for node in Graph(heads).nodes:
+        if node.op in DROPS and "p" in node.typed:
+            node.set_attribute("p", "0")
+    return heads
+
+
+def _index_sizes(model: Model) -> dict[str, int]:
+    """Return the number of rows that integer-like inputs index."""
+    sizes: dict[str, int] = {}
+    params = model.params
+    for node in model.graph.nodes:
+        if node.op not in INDEX_READERS:
+            continue
+        for index, entry in enumerate(node.inputs):
+            source = entry.node
+            while source.op is not None and len(source.inputs) == 1:
+                source = source.inputs[0].node
+            if source.op is None and source.name not in params:
+                sizes[source.name] = _rows(node, index, params)
+    return {n: s for n, s in sizes.items() if s > 0}
+
+
+def _rows(node: Node, index: int, params: Mapping[str, torch.Tensor]) -> int:
+    if "input_dim" in node.typed:
+        return int(node.typed["input_dim"])
+    if "depth" in node.typed:
+        return int(node.typed["depth"])
+    table = node.inputs[0].node.name
+    return int(params[table].shape[0]) if index == 1 and table in params else 0

@@ -1,0 +1,602 @@
+"""From scopes of nodes to modules: each node becomes a layer or a step of its unit's forward."""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+import operator
+import re
+from collections.abc import Callable, Sequence as List
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+import torch.nn.functional as F
+
+from ...base import is_np_shape
+from ...convert.source import Model
+from ...convert.to_torch import TorchCall, UnsupportedTorch
+from ...convert.torch_rows import TORCH_ROWS, NoRow
+from ...graph import Entry, Node
+from ...graph.passes.infer import infer_shapes, infer_types
+from ...ops.declare import Op
+from .rows import MODULE_FORMS, PORT_ROWS
+from .scopes import Scope, boundary
+from .tree import (
+    IDENTITY,
+    Apply,
+    Argument,
+    Branches,
+    Call,
+    Const,
+    Group,
+    Infix,
+    Item,
+    Layer,
+    Member,
+    Param,
+    Sequence,
+    Step,
+    TensorSource,
+    Unit,
+    Value,
+    operands,
+)
+
+UnsupportedPort = UnsupportedTorch
+
+
+@dataclass
+class Source:
+    """A parameter or auxiliary state of the model."""
+
+    node: Node
+
+
+class PortCall(TorchCall):
+    """One node that is being written, with what is known about it."""
+
+    facts: Any = None
+
+    def rank_checked(self, index: int) -> tuple[int, ...]:
+        """Return the shape of an input."""
+        if self.shapes is None:
+            raise UnsupportedPort(
+                f"mx port: the shapes of node {self.node.name!r} do not follow from the inputs. "
+                "Give the shape of every input."
+            )
+        return self.shapes[index]
+
+    def out_shape(self, index: int = 0) -> tuple[int, ...]:
+        """Return the shape of an output."""
+        return self.facts.shapes[self.node][index]
+
+
+class Port:
+    """What is known of the whole model: shapes, types, parameters, and functions in use."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.functions: dict[str, str] = {}  # names in the file, with the module that has them
+        graph, params = model.graph, model.params
+        shapes = {n: tuple(t.shape) for n, t in params.items()}
+        shapes |= {n: tuple(s) for n, s in model.shapes.items()}
+        match = infer_shapes(graph, shapes, zero_is_unknown=not is_np_shape())
+        self.shapes: dict[Node, Any] = match.values
+        kinds = {n: t.dtype for n, t in params.items()} | dict(model.dtypes)
+        inferred = infer_types(graph, kinds, torch.float32)
+        self.dtypes = {
+            n: [t or torch.float32 for t in types] for n, types in inferred.values.items()
+        }
+        self.params = params
+        self.states = set(graph.auxiliary)
+
+    def call(self, node: Node) -> PortCall:
+        """Return a node with its facts."""
+        shapes: Any = [self.shapes[e.node][e.index] for e in node.inputs]
+        if any(s is None or any(n < 1 for n in s) for s in shapes):
+            shapes = None
+        dtypes = [self.dtypes[e.node][e.index] for e in node.inputs]
+        call = PortCall(node, node.typed, shapes, dtypes, self.dtypes[node])
+        call.facts = self
+        return call
+
+    # -- modules ----------------------------------------------------------------------------
+
+    def build(self, scope: Scope) -> Any:
+        """Return the module of a scope."""
+        reads, gives = boundary(scope, self.model.graph)
+        inputs = [e for e in reads if e.node.op is not None or e.node.name not in self.params]
+        inputs = [e for e in inputs if not self._is_unused(e, scope)]
+        writer = StepWriter(self, scope, inputs)
+        return writer.run(gives)
+
+    def _is_unused(self, entry: Entry, scope: Scope) -> bool:
+        return False
+
+    def inputs_of(self, scope: Scope) -> list[Entry]:
+        """Return the entries that the module of a scope takes."""
+        reads, _ = boundary(scope, self.model.graph)
+        return [e for e in reads if e.node.op is not None or e.node.name not in self.params]
+
+
+class StepWriter:
+    """Writes the steps of one unit."""
+
+    def __init__(self, port: Port, scope: Scope, inputs: List[Entry]) -> None:
+        self.port, self.scope, self.model = port, scope, port.model
+        self.members: dict[str, Any] = {}
+        self.steps: list[Step] = []
+        self.values: dict[tuple[Node, int], Any] = {}
+        self.inputs = inputs
+        self.count = len(inputs)
+        for i, entry in enumerate(inputs):
+            self.values[entry.node, entry.index] = Value(i)
+        self._by_key: dict[Any, str] = {}
+        self._hints: list[str] = []
+        self._node: Node | None = None
+
+    def run(self, gives: List[Entry]) -> Any:
+        """Return the module."""
+        self._write(self.scope)
+        outputs = tuple(self._operand(self._resolve(e)) for e in gives)
+        self._drop_dead(outputs)
+        names = self.scope.input_names
+        names = names if len(names) == len(self.inputs) else ()
+        last = gives[0].node.name if gives else ""
+        unit = Unit(
+            self.scope.title or "Block",
+            tuple(self.members.items()),
+            len(self.inputs),
+            tuple(self.steps),
+            outputs,
+            self.scope.doc,
+            names,
+            last,
+        )
+        if self.scope.kind == "sequence":
+            return as_sequence(unit, self.scope.title) or _rename_numbers(unit)
+        if self.scope.kind == "concat":
+            return as_branches(unit, self.scope.title) or _rename_numbers(unit)
+        return _rename_numbers(unit)
+
+    def _write(self, scope: Scope) -> None:
+        for item in scope.items:
+            if isinstance(item, Node):
+                self._write_node(item)
+            elif item.kind == "inline":
+                self._hints.append(item.name)
+                self._write(item)
+                self._hints.pop()
+            elif next(item.nodes(), None) is not None:
+                self._write_module(item)
+
+    def _write_module(self, scope: Scope) -> None:
+        reads, gives = boundary(scope, self.model.graph)
+        inputs = [e for e in reads if e.node.op is not None or e.node.name not in self.port.params]
+        module = self.port.build(scope)
+        key = (scope.identity, module) if scope.identity is not None else None
+        name = self._by_key.get(key)
+        if name is None:
+            name = self._member(scope.name or "block", module, key)
+        args = tuple(self._operand(self._resolve(e)) for e in inputs)
+        outputs = self.add(Apply(name, args), len(gives))
+        outputs = outputs if isinstance(outputs, list) else [outputs]
+        for entry, value in zip(gives, outputs, strict=True):
+            self.values[entry.node, entry.index] = value
+
+    def _write_node(self, node: Node) -> None:
+        self._node = node
+        call = self.port.call(node)
+        pairs = zip(node.input_names, node.inputs, strict=False)
+        inputs: list[Any] = [self._resolve(e) for e in node.inputs]
+        if node.operator.variadic is None and len(inputs) != len(node.operator.inputs):
+            by_name = {n: self._resolve(e) for n, e in pairs}
+            inputs = [by_name.get(i.name) for i in node.operator.inputs]
+            while inputs and inputs[-1] is None:
+                inputs.pop()
+        output = self._apply(call, inputs)
+        outputs = output if isinstance(output, list) else [output]
+        for i, value in enumerate(outputs):
+            self.values[node, i] = value
+
+    def _apply(self, call: PortCall, inputs: list[Any]) -> Any:
+        before = len(self.steps), self.count, dict(self.members)
+        op = call.op
+        for rows, key, wrap in ((PORT_ROWS, op, False), (TORCH_ROWS, op.name, True)):
+            build: Any = rows.get(key)  # pyright: ignore[reportArgumentType]
+            if build is None:
+                continue
+            try:
+                return build(self, call, *([self._operand(i) for i in inputs] if wrap else inputs))
+            except NoRow:
+                del self.steps[before[0] :]
+                self.count, self.members = before[1], before[2]
+        raw = op.raw
+        is_plain = raw is not None and not call.attrs and all(t.is_floating_point for t in call.dtypes)
+        if is_plain and call.dtypes[0] == call.out_dtypes[0]:
+            return self.call(raw, *(self._operand(i) for i in inputs))
+        raise self.unsupported(call, "has no row yet; nothing of torch is known to compute it.")
+
+    def _resolve(self, entry: Entry) -> Any:
+        key = (entry.node, entry.index)
+        if key in self.values:
+            return self.values[key]
+        if entry.node.op is None and entry.node.name in self.port.params:
+            return Source(entry.node)
+        raise UnsupportedPort(f"mx port: {entry.node.name!r} is read before it is computed.")
+
+    def _operand(self, value: Any) -> Any:
+        """Return what a step may read: a parameter becomes a member of the unit."""
+        if isinstance(value, Source):
+            key = ("param", value.node)
+            name = self._by_key.get(key)
+            if name is None:
+                tensor = self.port.params[value.node.name]
+                source = TensorSource((value.node.name,))
+                is_buffer = value.node in self.port.states or not tensor.is_floating_point()
+                param = Param(tuple(tensor.shape), source, is_buffer)
+                name = self._member(self._parameter_name(value.node), param, key)
+            return Member(name)
+        if isinstance(value, tuple | list):
+            return Group(tuple(self._operand(v) for v in value), isinstance(value, list))
+        if value is None or isinstance(value, bool | int | float | str | torch.dtype | slice):
+            return Const(value)
+        return value
+
+    def _parameter_name(self, node: Node) -> str:
+        name = self.model.names.get(node.name, node.name).rpartition(".")[2]
+        return identifier(name)
+
+    def _drop_dead(self, outputs: tuple) -> None:
+        alive = {v.number for v in operands(outputs)}
+        kept: list[Step] = []
+        for step in reversed(self.steps):
+            if alive.intersection(step.outputs):
+                alive.update(v.number for v in operands(step.expression))
+                kept.append(step)
+        self.steps = kept[::-1]
+        used = set(_members_of(self.steps)) | set(_members_of([Step((), outputs)]))
+        self.members = {n: m for n, m in self.members.items() if n in used}
+
+    # -- what rows call ---------------------------------------------------------------------
+
+    def add(self, expression: Any, outputs: int = 1) -> Any:
+        """Add a step and return its value, or its values."""
+        expression = _settle(expression, self._operand)
+        numbers = tuple(range(self.count, self.count + outputs))
+        self.count += outputs
+        self.steps.append(Step(numbers, expression))
+        values = [Value(n) for n in numbers]
+        return values[0] if outputs == 1 else values
+
+    def layer(
+        self,
+        call: TorchCall,
+        cls: str,
+        args: tuple[Argument, ...],
+        tensors: dict[str, Any],
+        *inputs: Any,
+        outputs: int = 1,
+        wrapper: str = "",
+    ) -> Any:
+        """Add a layer under the name of the block or node, and a call of it."""
+        sources = []
+        for name, tensor in tensors.items():
+            if tensor is None:
+                continue
+            if isinstance(tensor, Source):
+                tensor = TensorSource((tensor.node.name,))
+            if not isinstance(tensor, TensorSource):
+                raise NoRow
+            sources.append((name, tensor))
+        module = Layer(cls, args, tuple(sources), wrapper, call.node.name)
+        names = tuple(s.names for _, s in sources)
+        key = (cls, names) if any(names) else None
+        name = self._by_key.get(key) if key else None
+        if name is None:
+            name = self._member(self._layer_name(call.node, cls), module, key)
+        elif self.members[name] != module:
+            raise NoRow
+        return self.add(Apply(name, tuple(inputs)), outputs)
+
+    def _layer_name(self, node: Node, cls: str) -> str:
+        if self._hints and self._hints[-1]:
+            return self._hints[-1]
+        return DEFAULT_NAMES.get(cls, cls.rpartition(".")[2].lower())
+
+    def _member(self, name: str, module: Any, key: Any = None) -> str:
+        base = name if name.isdigit() else identifier(name)
+        candidate, number = base, 2
+        while candidate in self.members:
+            candidate, number = f"{base}_{number}", number + 1
+        self.members[candidate] = module
+        if key is not None:
+            self._by_key[key] = candidate
+        return candidate
+
+    def use_function(self, name: str, module: str = "") -> str:
+        """Return the name of a function of the library, which the file will have."""
+        self.port.functions[name] = module or name
+        return name
+
+    def ones(self, source: Any) -> TensorSource:
+        """Return a constant of ones of the shape of a parameter."""
+        shape = self.port.params[source.node.name].shape
+        return TensorSource((), constant=torch.ones(shape))
+
+    def gather(self, call: TorchCall, index: int) -> TensorSource:
+        """Return where each number of an input comes from, if parameters are only rearranged."""
+        return gather_parameters(self.port, call.node.inputs[index])
+
+    @staticmethod
+    def is_zeros(entry: Entry) -> bool:
+        """Return whether an entry is an array of zeros."""
+        return entry.node.op is not None and entry.node.op.name in ("_zeros", "_zeros_without_dtype")
+
+    def unsupported(self, call: TorchCall, why: str) -> UnsupportedTorch:
+        """Return the error that a node cannot be ported."""
+        return UnsupportedPort(
+            f"mx port: operator {call.op.name} (node {call.node.name!r}) {why}"
+        )
+
+    # -- what rows of to_torch call ---------------------------------------------------------
+
+    def call(self, function: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add a call of a torch function."""
+        while args and args[-1] is None:
+            args = args[:-1]
+        operands_ = [self._operand(a) for a in args]
+        if function is operator.getitem:
+            return self.add(Item(operands_[0], operands_[1]))
+        sign = INFIX.get(function)
+        if sign is not None and len(args) == 2 and not kwargs:
+            return self.add(Infix(sign, *operands_))
+        if function is torch.neg:
+            return self.add(Call("-", tuple(operands_)))
+        named = tuple((k, self._operand(v)) for k, v in kwargs.items())
+        return self.add(Call(function_name(function), tuple(operands_), named))
+
+    def method(self, name: str, x: Any, *args: Any) -> Any:
+        """Add a call of a method of a tensor."""
+        return self.add(Call(f".{name}", (x, *(self._operand(a) for a in args))))
+
+    def size(self, x: Any, axis: int) -> Any:
+        """Add a reading of one size."""
+        return self.add(Call(".shape", (x, Const(axis))))
+
+    def inline_body(self, *args: Any) -> Any:
+        """Refuse the body of a loop."""
+        assert self._node is not None
+        raise self.unsupported(self.port.call(self._node), "is a loop or branch of MXNet.")
+
+    body_module = inline_body
+
+    @staticmethod
+    def identifier(name: str) -> str:
+        """Return a name that Python accepts."""
+        return identifier(name)
+
+
+INFIX: dict[Any, str] = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.truediv: "/",
+    torch.add: "+",
+    torch.sub: "-",
+    torch.mul: "*",
+    torch.div: "/",
+    torch.matmul: "@",
+}
+METHODS = {torch.reshape: ".reshape", torch.permute: ".permute", torch.transpose: ".transpose",
+           torch.unsqueeze: ".unsqueeze", torch.t: ".t"}  # fmt: skip
+DEFAULT_NAMES = {
+    "nn.Conv1d": "conv",
+    "nn.Conv2d": "conv",
+    "nn.Conv3d": "conv",
+    "nn.ConvTranspose2d": "deconv",
+    "nn.Linear": "linear",
+    "nn.BatchNorm1d": "bn",
+    "nn.BatchNorm2d": "bn",
+    "nn.LayerNorm": "norm",
+    "nn.MaxPool2d": "pool",
+    "nn.AvgPool2d": "pool",
+    "nn.AdaptiveAvgPool2d": "pool",
+    "nn.AdaptiveMaxPool2d": "pool",
+}
+
+
+def function_name(function: Any) -> str:
+    """Return the name of a torch function in a file that imports torch and F."""
+    if function in METHODS:
+        return METHODS[function]
+    name = function.__name__
+    if getattr(F, name, None) is function and not hasattr(torch, name):
+        return f"F.{name}"
+    if getattr(torch, name, None) is function:
+        return f"torch.{name}"
+    if getattr(F, name, None) is function:
+        return f"F.{name}"
+    if getattr(torch.special, name.removeprefix("special_"), None) is function:
+        return f"torch.special.{name.removeprefix('special_')}"
+    raise NoRow
+
+
+def identifier(name: str) -> str:
+    """Return a name that Python accepts.
+
+    >>> identifier("stage1.conv-0"), identifier("0")
+    ('stage1_conv_0', '_0')
+    """
+    text = re.sub(r"\W", "_", name)
+    text = f"_{text}" if text[:1].isdigit() else text
+    return f"{text}_" if keyword.iskeyword(text) or text in RESERVED else text
+
+
+RESERVED = ("train", "eval", "forward", "training", "half", "float", "double", "type", "to", "load")
+
+
+def _settle(expression: Any, settle: Callable[[Any], Any]) -> Any:
+    """Return an expression whose operands are what steps may read."""
+    if isinstance(expression, Apply):
+        return replace(expression, args=tuple(settle(a) for a in expression.args))
+    if isinstance(expression, Call):
+        named = tuple((k, settle(v)) for k, v in expression.kwargs)
+        return replace(expression, args=tuple(settle(a) for a in expression.args), kwargs=named)
+    if isinstance(expression, Infix):
+        return replace(expression, left=settle(expression.left), right=settle(expression.right))
+    if isinstance(expression, Item):
+        return replace(expression, value=settle(expression.value), index=settle(expression.index))
+    return expression
+
+
+def _members_of(steps: List[Step]) -> list[str]:
+    names: list[str] = []
+
+    def look(each: Any) -> None:
+        if isinstance(each, Member):
+            names.append(each.name)
+        elif isinstance(each, Apply):
+            names.append(each.member)
+            look(each.args)
+        elif isinstance(each, tuple | list):
+            for part in each:
+                look(part)
+        elif dataclasses.is_dataclass(each) and not isinstance(each, type):
+            look(tuple(vars(each).values()))
+
+    for step in steps:
+        look(step.expression)
+    return names
+
+
+def _rename_numbers(unit: Unit) -> Unit:
+    """Return a unit whose members have names, where a list of blocks had numbers."""
+    names = {n: f"layer{n}" for n, _ in unit.members if n[:1].isdigit()}
+    if not names:
+        return unit
+
+    def rename(each: Any) -> Any:
+        if isinstance(each, Apply):
+            return replace(each, member=names.get(each.member, each.member))
+        return each
+
+    steps = tuple(Step(s.outputs, rename(s.expression)) for s in unit.steps)
+    members = tuple((names.get(n, n), m) for n, m in unit.members)
+    return replace(unit, members=members, steps=steps)
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+def as_module(unit: Unit, expression: Any) -> Any:
+    """Return the module that does what an expression of one value does, or None."""
+    if isinstance(expression, Apply):
+        return dict(unit.members)[expression.member]
+    if isinstance(expression, Call) and expression.function in MODULE_FORMS:
+        rest = [a for a in expression.args[1:] if isinstance(a, Const)]
+        if len(rest) != len(expression.args) - 1:
+            return None
+        cls = MODULE_FORMS[expression.function]
+        if cls == "nn.Flatten":
+            return Layer(cls) if rest[0].value == 1 else None
+        args = [Argument("value", c, None, True) for c in rest]
+        args += [Argument(k, v) for k, v in expression.kwargs]
+        return Layer(cls, tuple(args))
+    return None
+
+
+def chain(unit: Unit, start: Any, end: Any) -> list[Any] | None:
+    """Return the modules that lead from one value to another, or None."""
+    producers = {n: step for step in unit.steps for n in step.outputs}
+    uses: dict[int, int] = {}
+    for step in [*unit.steps, Step((), Group(unit.outputs, False))]:
+        for value in operands(step.expression):
+            uses[value.number] = uses.get(value.number, 0) + 1
+    modules: list[Any] = []
+    value = end
+    while value != start:
+        step = producers.get(getattr(value, "number", -1))
+        if step is None or len(step.outputs) != 1:
+            return None
+        inputs = list(operands(step.expression))
+        module = as_module(unit, step.expression)
+        if module is None or len(inputs) != 1 or uses[value.number] != 1:
+            return None
+        modules.append(module)
+        value = inputs[0]
+    return modules[::-1]
+
+
+def as_sequence(unit: Unit, title: str = "") -> Sequence | None:
+    """Return a unit as a sequence, if each step reads what the last one gave."""
+    if unit.inputs != 1 or len(unit.outputs) != 1:
+        return None
+    modules = chain(unit, Value(0), unit.outputs[0])
+    if modules is None or len(modules) != len(unit.steps):
+        return None
+    if len({id(m) for m in modules if not _is_plain(m)}) < sum(not _is_plain(m) for m in modules):
+        return None  # a shared layer
+    return Sequence(tuple(modules), title, unit.doc, unit.node)
+
+
+def _is_plain(module: Any) -> bool:
+    return isinstance(module, Layer) and not module.tensors
+
+
+def as_branches(unit: Unit, title: str = "") -> Branches | None:
+    """Return a unit as branches, if it concatenates chains that begin at its only input."""
+    if unit.inputs != 1 or len(unit.outputs) != 1 or not unit.steps:
+        return None
+    last = unit.steps[-1]
+    call = last.expression
+    if unit.outputs != (Value(last.outputs[0]),) or not isinstance(call, Call):
+        return None
+    if call.function != "torch.cat":
+        return None
+    items, count = [], 1
+    for value in call.args[0].items:
+        modules = chain(unit, Value(0), value)
+        if modules is None:
+            return None
+        count += len(modules)
+        if len(modules) == 1:
+            items.append(modules[0])
+        else:
+            items.append(Sequence(tuple(modules)) if modules else IDENTITY)
+    if count != len(unit.steps):
+        return None
+    dim = dict(call.kwargs).get("dim", Const(0))
+    return Branches(tuple(items), dim, title, unit.node)
+
+
+# -- rearranged parameters -------------------------------------------------------------------------
+
+
+def gather_parameters(port: Port, entry: Entry) -> TensorSource:
+    """Return an entry as parameters and the index of each of its numbers in them."""
+    names: list[str] = []
+    total = 0
+    values: dict[tuple[Node, int], Tensor] = {}
+    from ...graph.graph import topological
+
+    for node in topological([entry]):
+        if node.op is None:
+            if node.name not in port.params:
+                raise NoRow
+            tensor = port.params[node.name]
+            values[node, 0] = torch.arange(total, total + tensor.numel()).reshape(tensor.shape)
+            names.append(node.name)
+            total += tensor.numel()
+            continue
+        arguments = [values[e.node, e.index].double() for e in node.inputs]
+        extra = node.op.context_for(False, torch.device("cpu"))
+        output = node.op.function(*arguments, **node.typed, **extra)
+        outputs = output if isinstance(output, list | tuple) else [output]
+        values |= {(node, i): t.long() for i, t in enumerate(outputs)}
+    return TensorSource(tuple(names), values[entry.node, entry.index])
+
+
+__all__ = ["Op", "Port", "Source", "StepWriter", "UnsupportedPort", "fx"]

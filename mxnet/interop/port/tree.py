@@ -1,0 +1,235 @@
+"""What a model becomes before it is text: modules, and the steps of their `forward`.
+
+A `Unit` is a module with a `forward` of its own; `Sequence` and `Branches` run their items one
+after the other and side by side; a `Layer` is a call of a class. Everything is plain data, which
+`classes` compares and `emit` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import torch
+
+
+@dataclass(frozen=True)
+class Name:
+    """An expression of the parameters of a constructor, such as ``out_channels // 4``."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Const:
+    """A literal. `role` says what it counts; only literals of one role share a parameter."""
+
+    value: Any
+    role: str = ""
+
+
+# -- expressions of a forward ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input of a unit, or a result of one of its steps, by number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """A parameter or buffer of the unit: ``self.scale``."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A call of a member: ``self.conv1(x)``."""
+
+    member: str
+    args: tuple
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a function by its name in the file, or of a method (``.reshape``)."""
+
+    function: str
+    args: tuple
+    kwargs: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Infix:
+    """Two operands with an operator between them."""
+
+    operator: str
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True)
+class Item:
+    """An element or slice."""
+
+    value: Any
+    index: Any
+
+
+@dataclass(frozen=True)
+class Group:
+    """A list or tuple of expressions."""
+
+    items: tuple
+    is_list: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    """One statement: the numbers of its results and the expression that gives them."""
+
+    outputs: tuple[int, ...]
+    expression: Any
+
+
+# -- modules ---------------------------------------------------------------------------------------
+
+
+class TensorSource(NamedTuple):
+    """Where a tensor of the torch module comes from.
+
+    It is the concatenation of the flat arrays `names`, indexed by `index` (None: as it is), or a
+    constant.
+    """
+
+    names: tuple[str, ...]
+    index: torch.Tensor | None = None
+    constant: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a constructor; a keyword that equals the default is not written."""
+
+    name: str
+    value: Const
+    default: Any = None
+    is_positional: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A call of a class: torch's, a library class, or one that is generated."""
+
+    cls: str
+    args: tuple[Argument, ...] = ()
+    tensors: tuple[tuple[str, TensorSource], ...] = field(default=(), compare=False)
+    wrapper: str = ""
+    node: str = field(default="", compare=False)  # whose output is this layer's
+
+    def value(self, name: str) -> Any:
+        """Return the value of an argument."""
+        return next(a.value.value for a in self.args if a.name == name)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Modules one after the other; `title` and `doc` are of the block that they come from."""
+
+    items: tuple
+    title: str = field(default="", compare=False)
+    doc: str = field(default="", compare=False)
+    node: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Modules that read the same input, and whose outputs are concatenated."""
+
+    items: tuple
+    dim: Const
+    title: str = field(default="", compare=False)
+    node: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class OptionalModule:
+    """A module that only some instances have; the others have an identity."""
+
+    module: Any
+    flag: Const
+
+
+@dataclass(frozen=True)
+class Param:
+    """A parameter or buffer of a unit itself."""
+
+    shape: tuple
+    source: TensorSource = field(compare=False)
+    is_buffer: bool = False
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A module with a forward of its own."""
+
+    title: str
+    members: tuple[tuple[str, Any], ...]
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[Any, ...]
+    doc: str = field(default="", compare=False)
+    input_names: tuple[str, ...] = field(default=(), compare=False)
+    node: str = field(default="", compare=False)
+
+
+Module = Layer | Sequence | Branches | OptionalModule | Param | Unit
+IDENTITY = Layer("nn.Identity")
+
+
+def children(module: Module) -> Iterator[tuple[str, Module]]:
+    """Yield the direct members of a module with their names."""
+    if isinstance(module, Sequence | Branches):
+        for i, item in enumerate(module.items):
+            yield str(i), item
+    elif isinstance(module, Unit):
+        yield from module.members
+    elif isinstance(module, OptionalModule):
+        yield "", module.module
+
+
+def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
+    """Yield a module and everything below it, with dotted paths."""
+    yield path, module
+    for name, child in children(module):
+        yield from walk(child, f"{path}.{name}" if path else name)
+
+
+def leaves(module: Module) -> int:
+    """Return how many layers a module holds."""
+    below = [leaves(child) for _, child in children(module)]
+    return sum(below) if below else 1
+
+
+def operands(expression: Any) -> Iterator[Value]:
+    """Yield the values that an expression reads, in order."""
+    if isinstance(expression, Value):
+        yield expression
+    elif isinstance(expression, tuple | list):
+        for each in expression:
+            yield from operands(each)
+    elif isinstance(expression, Apply):
+        yield from operands(expression.args)
+    elif isinstance(expression, Call):
+        yield from operands(expression.args)
+        yield from operands([v for _, v in expression.kwargs])
+    elif isinstance(expression, Infix):
+        yield from operands((expression.left, expression.right))
+    elif isinstance(expression, Item):
+        yield from operands((expression.value, expression.index))
+    elif isinstance(expression, Group):
+        yield from operands(expression.items)
