@@ -308,6 +308,37 @@ def convert(parser: Parser) -> None:
     _add_json(parser)
 
 
+@command(
+    "write a model as PyTorch source code that can be read, edited and trained",
+    "mxnext_cli.port:run",
+)
+def port(parser: Parser) -> None:
+    """Write model.py, model.safetensors and report.md: readable PyTorch code with its weights.
+
+    Outputs, gradients, running statistics and five training steps are compared in a process
+    without MXNext. If anything disagrees, nothing is written. model.py needs torch and safetensors.
+
+    mx port model --shape data=1,3,224,224 --output ported/
+    mx port ssd --shape data=1,3,300,300 --outputs multibox_loc_pred,multibox_conf_pred
+    """
+    _add_model(parser)
+    add = parser.add_argument
+    add("--output", "-o", metavar="FOLDER", help="folder to write; default: MODEL-torch")
+    add("--name", metavar="CLASS", help="name of the model's class; default: from the file")
+    add("--outputs", metavar="NAME,...", help="cut the network: port what these nodes need")
+    add(
+        "--input",
+        "-i",
+        nargs="*",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="arrays (.npy) to compare outputs on, besides random and edge ones",
+    )
+    add("--tolerance", type=_amount, help="largest relative error of outputs: 1e-5")
+    add("--force", action="store_true", help="replace files that are there")
+    _add_json(parser)
+
+
 @command("say where trained weights of the model zoo can be had", "mxnext_cli.weights:run")
 def weights(parser: Parser) -> None:
     """Say where trained weights of the zoo's networks can be had; convert a file of them.

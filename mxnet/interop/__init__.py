@@ -5,6 +5,7 @@ from __future__ import annotations
 from .conversion import convert
 from .deploy import deploy
 from .from_torch import from_torch, load_torch_parameters, read_state_dict
+from .port import PortReport, port
 from .source import Change, ConversionError, Difference, Report
 from .to_torch import UnsupportedTorch, to_torch
 from .weights import load_weights
@@ -13,6 +14,7 @@ __all__ = [
     "Change",
     "ConversionError",
     "Difference",
+    "PortReport",
     "Report",
     "UnsupportedTorch",
     "convert",
@@ -20,6 +22,7 @@ __all__ = [
     "from_torch",
     "load_torch_parameters",
     "load_weights",
+    "port",
     "read_state_dict",
     "to_torch",
 ]

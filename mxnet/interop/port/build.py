@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from ... import symbol as sym
-from ...convert.source import Model, Shapes, as_model
+from ...error import InvalidValue
+from ..source import Model, Shapes, as_model
 from ...gluon import HybridBlock
 from ...libinfo import mxnext_version
 from ...symbol import Symbol
 from .classes import fold_sequences, plan_classes
 from .file import FileParts
+from .losses import LossWriter, split_losses
 from .scopes import BlockTracer, Scope
 from .steps import Port
+from .symbol_scopes import scope_of_graph
 from .weights import lay_out
 
 
 @dataclass
 class Draft:
-    """A model with the parts of its file, not yet compared."""
+    """A model with the parts of its file, not yet compared.
+
+    `trainer` is the model with its output layers, if it has some.
+    """
 
     model: Model
     parts: FileParts
-    labels: dict[str, tuple] = field(default_factory=dict)
-    has_loss: bool = False
+    trainer: Model | None = None
+    labels: list[str] = field(default_factory=list)
 
 
 def draft_block(
@@ -41,25 +48,58 @@ def draft_block(
     if scope.kind == "inline":
         scope = Scope("", "unit", "Model", items=[scope])
     scope.title = name or scope.title or "Model"
-    return draft(model, scope, type(block).__name__)
+    return Draft(model, _parts(model, scope, type(block).__name__))
 
 
 def draft_symbol(
     symbol: Any, params: Any, shapes: Shapes | None, dtypes: Any = None, name: str | None = None
 ) -> Draft:
     """Return a symbol's model and the parts of its file."""
-    raise NotImplementedError
+    trainer = as_model(symbol, params, shapes, dtypes)
+    split = split_losses(trainer.symbol)
+    variables = {n.name: n for n in split.symbol._graph.variables}
+    free = [n for n in variables if n not in trainer.arrays and n not in split.labels]
+    model = replace(
+        trainer,
+        symbol=split.symbol,
+        inputs=[variables[n] for n in free],
+        shapes=_complete_shapes(trainer, free),
+        dtypes={n: trainer.dtypes.get(n, torch.float32) for n in free},
+    )
+    title = name or "Model"
+    scope = scope_of_graph(model.graph, title, set(model.params))
+    parts = _parts(model, scope, "a symbol")
+    if not split.losses:
+        return Draft(model, parts)
+    port = Port(model)
+    names = ["scores"] if len(model.graph.heads) == 1 else [
+        f"output{i + 1}" for i in range(len(model.graph.heads))
+    ]  # fmt: skip
+    parts.extra.append(LossWriter(split, port.shapes, parts.functions).text(names))
+    return Draft(model, parts, trainer, split.labels)
 
 
-def draft(model: Model, scope: Scope, source: str) -> Draft:
+def _complete_shapes(model: Model, names: list[str]) -> dict[str, tuple]:
+    """Return the shapes of inputs, those that follow from others included."""
+    arguments = model.symbol.list_arguments()
+    known = {n: tuple(a.shape) for n, a in model.arrays.items() if n in arguments}
+    known |= {n: s for n, s in model.shapes.items() if n in arguments}
+    result, _, _ = model.symbol.infer_shape_partial(**known)
+    shapes = dict(zip(arguments, result, strict=True))
+    missing = [n for n in names if not shapes.get(n) or 0 in shapes[n]]
+    if missing:
+        raise InvalidValue(f"the shapes of inputs do not follow: give {', '.join(missing)}.")
+    return {n: tuple(shapes[n]) for n in names}
+
+
+def _parts(model: Model, scope: Scope, source: str) -> FileParts:
     """Return the parts of the file of a model whose nodes are in scopes."""
     port = Port(model)
-    root = fold_sequences(port.build(scope))
+    root = fold_sequences(port.build_root(scope))
     classes = plan_classes(root, scope.title, _count_classes(port))
-    parts = FileParts(
+    return FileParts(
         scope.title, source, classes, lay_out(root), port.functions, version=mxnext_version
     )
-    return Draft(model, parts)
 
 
 def _count_classes(port: Port) -> int | None:
@@ -67,6 +107,3 @@ def _count_classes(port: Port) -> int | None:
     heads = port.model.graph.heads
     shape = port.shapes[heads[0].node][heads[0].index]
     return shape[1] if len(heads) == 1 and len(shape) == 2 else None
-
-
-__all__ = ["Draft", "Mapping", "Sequence", "draft", "draft_block"]

@@ -171,7 +171,9 @@ class Checker:
         for name, buffer in model.named_buffers():
             if (reference := stored.get(f"state/{name}")) is not None:
                 expected = self._expected_state(model, name, before[name], reference, counts)
-                self.add("running statistics", name, difference(buffer, expected))
+                spread = stored.get(f"state/{name.rpartition('.')[0]}.running_var", torch.zeros(1))
+                scale = float(spread.abs().max()) ** 0.5
+                self.add("running statistics", name, difference(buffer, expected, scale))
 
     @staticmethod
     def _expected_state(

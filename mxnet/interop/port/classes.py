@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,12 +40,7 @@ class ClassDefinition:
     name: str
     module: Any
     parameters: list[Parameter]
-    count: int
-
-    @property
-    def uses(self) -> set[str]:
-        """The classes that it calls."""
-        return {m.cls for _, m in walk(self.module) if isinstance(m, Layer)}
+    is_model: bool = False
 
 
 def plan_classes(root: Module, title: str, num_classes: int | None) -> list[ClassDefinition]:
@@ -71,7 +65,7 @@ class _Planner:
             if is_set:
                 values = [num_classes]
                 parameters = [Parameter("num_classes", values, "channels", num_classes)]
-        self.classes.append(ClassDefinition(self.title, module, parameters, 1))
+        self.classes.append(ClassDefinition(self.title, module, parameters, True))
         while self._define_sequence():
             pass
         return _sort(self.classes)
@@ -104,22 +98,23 @@ class _Planner:
     # -- sequences that repeat --------------------------------------------------------------
 
     def _define_sequence(self) -> bool:
-        """Define the class of the smallest sequence that occurs often enough."""
+        """Define the class of the largest sequence that occurs often enough."""
         groups: dict[Any, list[Any]] = {}
         for definition in self.classes:
             for path, module in walk(definition.module):
                 if path and isinstance(module, Sequence | Branches):
                     groups.setdefault(_shape(module), []).append(module)
-        ranked = sorted(groups.items(), key=lambda pair: leaves(pair[1][0]))
+        ranked = sorted(groups.items(), key=lambda pair: -leaves(pair[1][0]))
         for shape, modules in ranked:
             if shape is None or not _is_worth(modules):
                 continue
-            (template, members), *others = merge_all(modules)
-            assert not others
+            template, members = max(merge_all(modules), key=lambda pair: len(pair[1]))
+            if not _is_worth([modules[i] for i in members]):
+                continue
+            if len(choose_parameters(template).parameters) > MAX_PARAMETERS:
+                continue
             name = self._unique(_name_sequence(modules))
             definition, calls = _define(name, template, [modules[i].node for i in members])
-            if len(definition.parameters) > MAX_PARAMETERS:
-                continue
             for i, call in zip(members, calls, strict=True):
                 self._replace(modules[i], call)
             self.classes.append(definition)
@@ -172,7 +167,7 @@ def _group_units(root: Module) -> list[list[Unit]]:
 def _define(name: str, template: Any, nodes: list[str]) -> tuple[ClassDefinition, list[Layer]]:
     signature = choose_parameters(template)
     module = substitute(template.module, signature.texts)
-    definition = ClassDefinition(name, module, signature.parameters, template.count)
+    definition = ClassDefinition(name, module, signature.parameters)
     _prefer_literal_defaults(signature.parameters)
     calls = [
         Layer(name, tuple(_argument(p, i) for p in signature.parameters), node=nodes[i])
@@ -240,7 +235,9 @@ def _name_sequence(modules: list[Any]) -> str:
         return title
     if isinstance(module, Branches):
         is_dense = any(item == IDENTITY for item in module.items)
-        return "DenseLayer" if is_dense else f"{title}Branches".lstrip("_")
+        return "DenseLayer" if is_dense else f"Branches{title}"
+    if isinstance(module.items[-1], Branches):
+        return "BranchBlock"
     parts = [_kind(item) for item in module.items]
     if len(parts) <= MAX_NAMED_PARTS and all(parts):
         return "".join(parts)
@@ -285,13 +282,8 @@ def _sort(classes: list[ClassDefinition]) -> list[ClassDefinition]:
                 visit(by_name[name])
         order[definition.name] = definition
 
-    visit(classes[[c.name for c in classes].index(_model_name(classes))])
+    visit(next(c for c in classes if c.is_model))
     return list(order.values())
-
-
-def _model_name(classes: Iterable[ClassDefinition]) -> str:
-    used = set().union(*(c.uses for c in classes))
-    return next(c.name for c in classes if c.name not in used)
 
 
 # -- the number of classes of a classifier ---------------------------------------------------------

@@ -254,7 +254,7 @@ class ForwardWriter:
                     if producer != at - 1 or self.uses[value.number] != 1 or producer in inlined:
                         continue
                     source = self.unit.steps[producer]
-                    if len(source.outputs) > 1:
+                    if len(source.outputs) > 1 or _ends_line(source, step):
                         continue
                     inlined.add(producer)
                     if not self._is_short(reader, inlined, source):
@@ -340,6 +340,16 @@ class ForwardWriter:
                 return render(self.unit.steps[producer].expression)
             return _Text(self.names[expression.number])
         return render_expression(expression, render)
+
+
+def _ends_line(source: Step, reader: Step) -> bool:
+    """Return whether an activation stands before the next layer: people begin a new line."""
+    call = source.expression
+    is_activation = isinstance(call, Call) and call.function in ACTIVATIONS
+    return is_activation and isinstance(reader.expression, Apply)
+
+
+ACTIVATIONS = {"F.relu", "F.leaky_relu", "torch.sigmoid", "torch.tanh", "F.gelu", "F.elu"}
 
 
 def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
@@ -563,8 +573,8 @@ def describe(definition: ClassDefinition) -> str:
     """Return the docstring of a class."""
     module = definition.module
     doc = getattr(module, "doc", "")
-    if doc:
-        return doc
+    if doc or definition.is_model:
+        return doc or f"The complete network {definition.name}."
     if isinstance(module, Branches):
         if any(isinstance(i, Layer) and i.cls == "nn.Identity" for i in module.items):
             return "Concatenates the input with what its layers compute of it."

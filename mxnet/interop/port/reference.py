@@ -11,19 +11,22 @@ import torch
 
 from ... import ndarray
 from ...context import cpu
-from ...convert.source import Model, test_inputs
+from ..source import Model, test_inputs
 from ...error import MXNetError
 from ...graph import Node
 from ...graph.graph import Graph, compose
+from ...graph.passes.infer import infer_shapes
 from ...ops import registry
 from ...symbol import Symbol
 
 Arrays = dict[str, np.ndarray]
 
 STEPS = 5
-MIN_BATCH = 3  # of training
-STEP_SIZE = 0.01  # of the first step, relative to the largest parameter
+MIN_BATCH = 4  # of training
+STEP_SIZE = 0.001  # of the first step, relative to the largest parameter
 INDEX_READERS = tuple(registry.get(n) for n in ("Embedding", "take", "one_hot", "pick"))
+BINARY = registry.get("LogisticRegressionOutput")
+CLASSIFIERS = tuple(registry.get(n) for n in ("SoftmaxOutput", "SVMOutput"))
 DROPS = tuple(registry.get(n) for n in ("Dropout", "RNN"))
 
 
@@ -45,10 +48,11 @@ class Training:
 class Reference:
     """Runs a model in MXNet, in prediction and in training."""
 
-    def __init__(self, model: Model, labels: Mapping[str, tuple] | None = None) -> None:
+    def __init__(self, model: Model, trainer: Model | None = None, labels: Any = ()) -> None:
         self.model = model
-        self.labels = dict(labels or {})
-        self.indices = _index_sizes(model)
+        self.trainer = trainer or model  # with output layers
+        self.labels = list(labels)
+        self.indices = _index_sizes(self.trainer)
 
     # -- inputs -----------------------------------------------------------------------------
 
@@ -90,14 +94,15 @@ class Reference:
     def internals(self, feed: Arrays, train: bool) -> Arrays:
         """Return the outputs of all nodes, by their names."""
         results: Arrays = {}
-        executor = self._bind(feed, "float64" if train else "float32", "null")
+        model = self.trainer if train else self.model
+        executor = self._bind(model, feed, "float64" if train else "float32", "null")
 
         def note(name: Any, array: Any) -> None:
             results[str(name)] = array.asnumpy()
 
         executor.set_monitor_callback(note)
         executor.forward(is_train=train)
-        graph = self.model.graph
+        graph = model.graph
         return {
             node.name: results[node.output_names()[0]]
             for node in graph.nodes
@@ -118,10 +123,45 @@ class Reference:
         larger = {n: (max(s[0], MIN_BATCH), *s[1:]) if s else s for n, s in shapes.items()}
         if self._takes(larger):
             shapes = larger
-        return self._in_range(test_inputs(shapes, self.model.numpy_dtypes, seed=1)["normal"])
+        batch = self._in_range(test_inputs(shapes, self.model.numpy_dtypes, seed=1)["normal"])
+        return {**batch, **self._random_labels(shapes)}
+
+    def _random_labels(self, shapes: Mapping[str, tuple]) -> Arrays:
+        """Return labels: classes for a softmax, 0 and 1 for a probability, else any numbers."""
+        symbol = self.trainer.symbol
+        known = {n: tuple(a.shape) for n, a in self.model.arrays.items()} | dict(shapes)
+        args = symbol.list_arguments()
+        result, _, _ = symbol.infer_shape_partial(**{n: s for n, s in known.items() if n in args})
+        by_name = dict(zip(args, result, strict=True))
+        rng, labels = np.random.RandomState(3), {}
+        for name in self.labels:
+            shape = tuple(by_name[name])
+            classes = self._classes(name)
+            is_class = classes > 0
+            values = rng.randint(0, classes, shape) if is_class else rng.standard_normal(shape)
+            labels[name] = values.astype(np.float32)
+        return labels
+
+    def _classes(self, label: str) -> int:
+        """Return how many classes a label distinguishes; 0 for any number."""
+        graph = self.trainer.graph
+        for node in graph.nodes:
+            if any(e.node.name == label for e in node.inputs[1:]):
+                if node.op is BINARY:
+                    return 2
+                if node.op in CLASSIFIERS:
+                    multi = node.typed.get("multi_output", False)
+                    shapes = infer_shapes(graph, self._known_shapes()).values
+                    entry = node.inputs[0]
+                    shape: Any = shapes[entry.node][entry.index]
+                    return int(shape[1] if multi else shape[-1])
+        return 0
+
+    def _known_shapes(self) -> dict[str, Any]:
+        return {n: tuple(a.shape) for n, a in self.model.arrays.items()} | self.model.input_shapes
 
     def _train(self, feed: Arrays, dtype: str) -> Training:
-        executor = self._bind(feed, dtype, "write")
+        executor = self._bind(self.trainer, feed, dtype, "write")
         rng = np.random.RandomState(2)
         has_loss = self.has_loss
         outputs = [o.asnumpy() for o in executor.forward(is_train=True)]
@@ -149,8 +189,8 @@ class Reference:
 
     @property
     def has_loss(self) -> bool:
-        """Whether the symbol ends in losses, which need no gradient of their outputs."""
-        return any(e.node.op is not None and e.node.op.facts.loss for e in self.model.graph.heads)
+        """Whether the symbol has output layers, which need no gradient from above."""
+        return self.trainer is not self.model
 
     def _backward(self, executor: Any, heads: list[np.ndarray], dtype: str) -> Arrays:
         if heads:
@@ -163,15 +203,17 @@ class Reference:
             if g is not None and n in self.model.arrays
         }
 
-    def _bind(self, feed: Arrays, dtype: str, grad_req: str) -> Any:
+    def _bind(self, model: Model, feed: Arrays, dtype: str, grad_req: str) -> Any:
         """Return an executor of the graph without dropout, on arrays of one type."""
-        symbol = Symbol(without_dropout(self.model.graph))
+        symbol = Symbol(without_dropout(model.graph))
         types = {n: dtype if a.dtype == np.float32 else a.dtype for n, a in feed.items()}
         arrays = {n: ndarray.array(a, dtype=types[n]) for n, a in feed.items()}
         arrays |= {n: _cast(a, dtype) for n, a in self.model.arrays.items()}
-        result, _, _ = symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
+        names = symbol.list_arguments()
+        shapes = {n: a.shape for n, a in arrays.items() if n in names}
+        result, _, _ = symbol.infer_shape_partial(**shapes)
         args, grads = {}, {}
-        for name, shape in zip(symbol.list_arguments(), result, strict=True):
+        for name, shape in zip(names, result, strict=True):
             args[name] = arrays[name] if name in arrays else ndarray.zeros(shape, dtype=dtype)
             if grad_req != "null" and name in self.model.arrays:
                 grads[name] = ndarray.zeros(args[name].shape, dtype=dtype)

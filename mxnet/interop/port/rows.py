@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...convert.torch_rows import NoRow
+from ..torch_rows import NoRow
 from ...ops.nn.recurrent import GATES, unpack_parameters
 from ...ops import registry
 from .tree import Apply, Argument, Call, Const, Group, Infix, Item, TensorSource
 
 if TYPE_CHECKING:
     from .steps import Source, StepWriter
-    from ...convert.to_torch import TorchCall
+    from ..to_torch import TorchCall
 
 LayerRow = Callable[..., Any]
 PORT_ROWS: dict[Any, LayerRow] = {}  # by operator record
@@ -79,7 +79,7 @@ def convolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: An
         option("stride", size(a["stride"], 1, rank), 1),
         option("padding", size(a["pad"], 0, rank), 0),
         option("dilation", size(a["dilate"], 1, rank), 1),
-        option("groups", a["num_group"], 1, "channels:groups" if a["num_group"] > 1 else "groups"),
+        option("groups", a["num_group"], 1),
         option("bias", bias is not None, True),
     )
     return w.layer(call, f"nn.Conv{rank}d", args, {"weight": weight, "bias": bias}, x)
@@ -99,7 +99,7 @@ def deconvolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: 
         option("stride", size(a["stride"], 1, rank), 1),
         option("padding", size(a["pad"], 0, rank), 0),
         option("output_padding", size(a["adj"], 0, rank), 0),
-        option("groups", a["num_group"], 1, "channels:groups" if a["num_group"] > 1 else "groups"),
+        option("groups", a["num_group"], 1),
         option("bias", bias is not None, True),
         option("dilation", size(a["dilate"], 1, rank), 1),
     )

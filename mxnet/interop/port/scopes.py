@@ -32,6 +32,7 @@ class Scope:
     items: list[Any] = field(default_factory=list)  # nodes and scopes
     doc: str = ""
     input_names: tuple[str, ...] = ()
+    names: dict[Node, str] = field(default_factory=dict)  # of members, by the nodes they come from
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes, inner ones included."""
@@ -49,6 +50,7 @@ class BlockTracer:
         self.block = block
         self.root = Scope("", "unit")
         self.stack = [self.root]
+        self.prefixes = [""]
         self.spans: dict[int, tuple[int, int]] = {}  # serials of the nodes of a scope, by id
 
     def run(self, *inputs: Any) -> tuple[Any, Scope]:
@@ -66,6 +68,9 @@ class BlockTracer:
     def enter(self, name: str, block: Block, inputs: tuple) -> None:
         """Open the scope of a call."""
         scope = scope_of_block(name, block, inputs)
+        if scope.kind == "concat":
+            scope.title = _title_of_prefix(block, self.prefixes[-1])
+        self.prefixes.append(block.prefix)
         self.stack[-1].items.append(scope)
         self.stack.append(scope)
         self.spans[id(scope)] = (_serial(), -1)
@@ -73,6 +78,7 @@ class BlockTracer:
     def leave(self) -> None:
         """Close the scope of the innermost call."""
         scope = self.stack.pop()
+        self.prefixes.pop()
         self.spans[id(scope)] = (self.spans[id(scope)][0], _serial())
 
     def _distribute(self, root: Scope, output: Any) -> None:
@@ -150,13 +156,14 @@ def scope_of_block(name: str, block: Block, inputs: tuple = ()) -> Scope:
         kind = "inline"
     title = cls.__name__
     if kind in ("sequence", "concat") and is_library:
-        title = _title_of_prefix(block) if kind == "concat" else ""
+        title = ""
     doc = "" if is_library else first_line(cls)
     return Scope(name, kind, title, id(block), doc=doc, input_names=_argument_names(block, inputs))
 
 
-def _title_of_prefix(block: Block) -> str:
-    own = block.prefix.rstrip("_").rpartition("_")[2].rstrip("0123456789")
+def _title_of_prefix(block: Block, parent: str) -> str:
+    """Return what a block's own prefix names: ``A1_`` is one of several ``A``."""
+    own = block.prefix.removeprefix(parent).rstrip("_").rstrip("0123456789")
     return own if own.lower() != "hybridconcurrent" else ""
 
 

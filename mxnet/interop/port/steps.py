@@ -15,9 +15,9 @@ from torch import Tensor, fx
 import torch.nn.functional as F
 
 from ...base import is_np_shape
-from ...convert.source import Model
-from ...convert.to_torch import TorchCall, UnsupportedTorch
-from ...convert.torch_rows import TORCH_ROWS, NoRow
+from ..source import Model
+from ..to_torch import TorchCall, UnsupportedTorch
+from ..torch_rows import TORCH_ROWS, NoRow
 from ...graph import Entry, Node
 from ...graph.passes.infer import infer_shapes, infer_types
 from ...ops.declare import Op
@@ -106,14 +106,15 @@ class Port:
 
     def build(self, scope: Scope) -> Any:
         """Return the module of a scope."""
-        reads, gives = boundary(scope, self.model.graph)
-        inputs = [e for e in reads if e.node.op is not None or e.node.name not in self.params]
-        inputs = [e for e in inputs if not self._is_unused(e, scope)]
-        writer = StepWriter(self, scope, inputs)
-        return writer.run(gives)
+        _, gives = boundary(scope, self.model.graph)
+        return StepWriter(self, scope, self.inputs_of(scope)).run(gives)
 
-    def _is_unused(self, entry: Entry, scope: Scope) -> bool:
-        return False
+    def build_root(self, scope: Scope) -> Any:
+        """Return the module of the whole model, with the model's inputs and outputs in order."""
+        inputs = [Entry(n) for n in self.model.inputs]
+        if len(scope.input_names) != len(inputs) and len(inputs) > 1:
+            scope.input_names = tuple(identifier(e.node.name) for e in inputs)
+        return StepWriter(self, scope, inputs).run(self.model.graph.heads)
 
     def inputs_of(self, scope: Scope) -> list[Entry]:
         """Return the entries that the module of a scope takes."""
@@ -173,8 +174,8 @@ class StepWriter:
                 self._write_module(item)
 
     def _write_module(self, scope: Scope) -> None:
-        reads, gives = boundary(scope, self.model.graph)
-        inputs = [e for e in reads if e.node.op is not None or e.node.name not in self.port.params]
+        _, gives = boundary(scope, self.model.graph)
+        inputs = self.port.inputs_of(scope)
         module = self.port.build(scope)
         key = (scope.identity, module) if scope.identity is not None else None
         name = self._by_key.get(key)
@@ -304,6 +305,8 @@ class StepWriter:
     def _layer_name(self, node: Node, cls: str) -> str:
         if self._hints and self._hints[-1]:
             return self._hints[-1]
+        if node in self.scope.names:
+            return self.scope.names[node]
         return DEFAULT_NAMES.get(cls, cls.rpartition(".")[2].lower())
 
     def _member(self, name: str, module: Any, key: Any = None) -> str:

@@ -366,6 +366,10 @@ def _derive_others(channels: list[_Group], others: list[_Group]) -> dict[str, st
                 strides = stride is not None and either != differ
                 changed = "in_channels != out_channels"
                 derived[group.name] = f"stride != 1 or {changed}" if strides else changed
+        for base in channels if group.role == "groups" else ():
+            pairs = zip(base.values, group.values, strict=True)
+            if all(same_literal(a, b) for a, b in pairs):
+                derived.setdefault(group.name, base.name)
         if group.role == "padding" and kernel is not None:
             halves = [
                 isinstance(k, int) and k % 2 == 1 and same_literal(p, k // 2)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ...convert.source import ConversionError
+from ..source import ConversionError
 from ...formats import safetensors_file
 from .reference import STEPS, Arrays, Reference, Training
 from .weights import Layout
@@ -93,10 +93,10 @@ class Verifier:
     """Writes what the checking process needs, runs it, and reads what it measured."""
 
     def __init__(
-        self, folder: Path, reference: Reference, layout: Layout, tolerance: float, has_loss: bool
+        self, folder: Path, reference: Reference, layout: Layout, tolerance: float
     ) -> None:
         self.folder, self.reference, self.layout = folder, reference, layout
-        self.tolerance, self.has_loss = tolerance, has_loss
+        self.tolerance, self.has_loss = tolerance, reference.has_loss
         self.names = [n.name for n in reference.model.inputs]
         self.training: Training | None = None
 
@@ -131,7 +131,7 @@ class Verifier:
 
     def _write_training(self) -> str | None:
         """Write what training gave; return the reason if it cannot be compared."""
-        graph = self.reference.model.graph
+        graph = self.reference.trainer.graph
         draws = [n for n in graph.nodes if n.op is not None and _draws(n)]
         if draws:
             return f"{draws[0].name} ({draws[0].operator.name}) draws random numbers"

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ...convert.source import Shapes
+from ..source import Shapes
 from ...dtypes import to_torch
 from ...error import InvalidValue
 from ...formats import safetensors_file
@@ -111,8 +109,8 @@ def _verify_and_write(draft: Draft, folder: Path | None, inputs: Any, tolerance:
         weights = at / "model.safetensors"
         safetensors_file.write(weights, parts.layout.state_dict(arrays))
         (at / "model.py").write_text(write_file(parts, ()), encoding="utf-8")
-        reference = Reference(model, draft.labels)
-        Verifier(at, reference, parts.layout, tolerance, draft.has_loss).run(report, given)
+        reference = Reference(model, draft.trainer, draft.labels)
+        Verifier(at, reference, parts.layout, tolerance).run(report, given)
         text = write_file(parts, _header(report))
         report.lines = len(text.splitlines())
         if folder is not None:
@@ -133,5 +131,3 @@ def _publish(folder: Path, text: str, weights: Path, report: PortReport) -> None
             with replacing(Path(path)) as file:
                 file.write(content)
 
-
-__all__ = ["np", "port"]

@@ -1,0 +1,208 @@
+"""The output layers of a symbol, as a loss of scores and labels with MXNet's gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...graph import Entry, Graph, Node
+from ...ops import registry
+from ...symbol import Symbol
+from .emit import literal
+
+LossRow = Callable[..., str]
+LOSS_ROWS: dict[Any, LossRow] = {}  # by operator record
+
+
+def row(*names: str) -> Callable[[LossRow], LossRow]:
+    """Register the text of a loss: ``build(losses, node, x, label)``."""
+
+    def register(build: LossRow) -> LossRow:
+        for name in names:
+            LOSS_ROWS[registry.get(name)] = build
+        return build
+
+    return register
+
+
+@dataclass
+class Split:
+    """A symbol without its output layers, and these."""
+
+    symbol: Symbol
+    losses: list[Node] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+def split_losses(symbol: Symbol) -> Split:
+    """Return a symbol whose output layers give what they read, and the output layers."""
+    heads: list[Entry] = []
+    losses, labels = [], []
+    for head in symbol._graph.heads:
+        node = head.node
+        if node.op not in LOSS_ROWS:
+            heads.append(head)
+            continue
+        losses.append(node)
+        heads.append(node.inputs[0])
+        names = node.input_names
+        labels += [
+            e.node.name
+            for name, e in zip(names, node.inputs, strict=True)
+            if name == "label" and e.node.op is None
+        ]
+    if not losses:
+        return Split(symbol)
+    return Split(Symbol(heads), losses, list(dict.fromkeys(labels)))
+
+
+@dataclass
+class LossWriter:
+    """Writes the function `loss` of a file."""
+
+    split: Split
+    shapes: dict[Node, Any]
+    functions: dict[str, str]
+
+    def text(self, names: list[str]) -> str:
+        """Return the function; `names` are those of all outputs of the model."""
+        labels = {n: _identifier(n) for n in self.split.labels}
+        terms = []
+        used: set[str] = set()
+        outputs = dict(zip(self._heads(), names, strict=True))
+        for node in self.split.losses:
+            x = outputs[node]
+            label = next((labels[e.node.name] for e in node.inputs[1:]), "")
+            terms.append(LOSS_ROWS[node.op](self, node, x, label))
+            used.add(x)
+        args = [*names, *labels.values()]
+        head = f"def loss({', '.join(f'{a}: Tensor' for a in args)}) -> Tensor:"
+        doc = '    """Return the loss whose gradient MXNet\'s output layers give."""'
+        lines = [head, doc]
+        if len(head) > 88:
+            lines = ["def loss(", *(f"    {a}: Tensor," for a in args), ") -> Tensor:", doc]
+        if len(terms) == 1:
+            return "\n".join([*lines, *_return(terms[0])])
+        for i, term in enumerate(terms):
+            lines += _assign(f"loss{i + 1}", term)
+        total = " + ".join(f"loss{i + 1}" for i in range(len(terms)))
+        return "\n".join([*lines, f"    return {total}"])
+
+    def _heads(self) -> list[Any]:
+        """Return the output layer of each output of the model, or the output's own entry."""
+        by_entry = {(n.inputs[0].node, n.inputs[0].index): n for n in self.split.losses}
+        graph: Graph = self.split.symbol._graph
+        return [by_entry.get((e.node, e.index), (e.node, e.index)) for e in graph.heads]
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Return the shape of what an output layer reads."""
+        return self.shapes[node.inputs[0].node][node.inputs[0].index]
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+
+
+def _return(text: str) -> list[str]:
+    return _break(f"    return {text}")
+
+
+def _assign(name: str, text: str) -> list[str]:
+    return _break(f"    {name} = {text}")
+
+
+def _break(line: str) -> list[str]:
+    if len(line) <= 88:
+        return [line]
+    from .emit import split_arguments
+
+    head, _, rest = line.partition("(")
+    return [f"{head}(", *(f"        {a}," for a in split_arguments(rest[:-1])), "    )"]
+
+
+def _scaled(text: str, scale: float) -> str:
+    return text if scale == 1 else f"{literal(scale)} * {text}"
+
+
+@row("SoftmaxOutput")
+def softmax_output(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """F.cross_entropy, or `softmax_loss` where labels are ignored, smoothed or averaged."""
+    a, shape = node.typed, w.shape(node)
+    is_plain = not a["use_ignore"] and not a["smooth_alpha"] and a["normalization"] != "valid"
+    if a["out_grad"] or (a["multi_output"] and a["smooth_alpha"]):
+        raise _unsupported(node)
+    if is_plain and len(shape) == 2 and not a["multi_output"]:
+        reduction = "mean" if a["normalization"] == "batch" else "sum"
+        text = f'F.cross_entropy({x}, {label}.long(), reduction="{reduction}")'
+        return _scaled(text, a["grad_scale"])
+    w.functions["softmax_loss"] = "softmax_loss"
+    options = {"dim": 1 if a["multi_output"] else -1}
+    if a["use_ignore"]:
+        options["ignore_label"] = int(a["ignore_label"])
+    if a["normalization"] != "null":
+        options["normalization"] = a["normalization"]
+    if a["smooth_alpha"]:
+        options["smoothing"] = a["smooth_alpha"]
+    shown = ", ".join(f"{k}={literal(v)}" for k, v in options.items())
+    return _scaled(f"softmax_loss({x}, {label}, {shown})", a["grad_scale"])
+
+
+def _width(w: LossWriter, node: Node) -> float:
+    shape = w.shape(node)
+    count = 1
+    for n in shape[1:]:
+        count *= n
+    return node.typed["grad_scale"] / count
+
+
+@row("LinearRegressionOutput")
+def linear_regression(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """Half the squared error."""
+    text = f"({x} - {label}.reshape({x}.shape)).square().sum()"
+    return f"{literal(0.5 * _width(w, node))} * {text}"
+
+
+@row("MAERegressionOutput")
+def absolute_regression(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """The absolute error."""
+    return _scaled(f"({x} - {label}.reshape({x}.shape)).abs().sum()", _width(w, node))
+
+
+@row("LogisticRegressionOutput")
+def logistic_regression(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """The cross entropy of one probability."""
+    text = f'F.binary_cross_entropy_with_logits({x}, {label}.reshape({x}.shape), reduction="sum")'
+    return _scaled(text, _width(w, node))
+
+
+@row("SVMOutput")
+def svm(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """The function `hinge_loss`."""
+    a = node.typed
+    w.functions["hinge_loss"] = "hinge_loss"
+    scale = a["regularization_coefficient"]
+    options = f"margin={literal(float(a['margin']))}, squared={not a['use_linear']}"
+    return _scaled(f"hinge_loss({x}, {label}, {options})", scale)
+
+
+@row("MakeLoss", "make_loss")
+def make_loss(w: LossWriter, node: Node, x: str, label: str) -> str:
+    """The sum."""
+    a = node.typed
+    scale = a.get("grad_scale", 1.0)
+    kind = a.get("normalization", "null")
+    if kind == "valid":
+        raise _unsupported(node)
+    return _scaled(f"{x}.sum()" + (f" / {x}.shape[0]" if kind == "batch" else ""), scale)
+
+
+def _unsupported(node: Node) -> Exception:
+    from .steps import UnsupportedPort
+
+    return UnsupportedPort(
+        f"mx port: the loss {node.operator.name} (node {node.name!r}) with the attributes "
+        f"{dict(node.attrs)} has no row. Cut the network before it: --outputs "
+        f"{node.inputs[0].node.name}."
+    )

@@ -1,0 +1,91 @@
+"""`mx port`: a model as PyTorch source code, written only if both compute and train the same."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mxnet.dtypes import to_torch
+from mxnet.interop.port import PortReport
+from mxnet.interop.port import port as port_model
+from mxnet.interop.port.porting import FILES, TOLERANCE
+
+from . import CommandError, UsageError
+from .models import Model, Predictor, load_model, parse_shapes
+from .output import print_json, print_table
+from .predict import Preparation, read_inputs
+
+
+def run(args: argparse.Namespace) -> int:
+    """Port a model and compare; a difference is raised before anything is written."""
+    model = load_model(args)
+    known = parse_shapes(args.shape, [*model.inputs, *model.labels])
+    cases = []
+    if args.input:
+        cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
+        known = known or {name: array.shape for name, array in cases[0].items()}
+    shapes = model.complete_shapes(known)
+    free = {n: s for n, s in shapes.items() if n in model.inputs or n in model.labels}
+    folder = Path(args.output or model.files[0].with_name(f"{model.name}-torch"))
+    _check_folder(folder, args.force)
+    dtypes = {name: to_torch(Predictor(model).dtypes[name]) for name in free}
+    report = port_model(
+        _cut(model, args.outputs),
+        folder,
+        free,
+        {**model.arguments, **model.auxiliary},
+        name=args.name or _class_name(model),
+        source=f"`{model.files[0].name}`",
+        dtypes=dtypes,
+        inputs=cases,
+        tolerance=TOLERANCE if args.tolerance is None else args.tolerance,
+        force=args.force,
+    )
+    _print(args, report)
+    return 0
+
+
+def _check_folder(folder: Path, force: bool) -> None:
+    taken = [name for name in FILES if (folder / name).exists()]
+    if taken and not force:
+        raise CommandError(f"{folder / taken[0]} is there already; --force replaces it")
+
+
+def _cut(model: Model, names: str | None) -> object:
+    """Return the symbol, or the part of it that ends in the named outputs."""
+    if names is None:
+        return model.symbol
+    internals = model.symbol.get_internals()
+    known = internals.list_outputs()
+    chosen = []
+    for name in names.split(","):
+        full = name if name in known else f"{name}_output"
+        if full not in known:
+            raise UsageError(f"--outputs: the model has no output {name!r}")
+        chosen.append(internals[full])
+    from mxnet import symbol
+
+    return chosen[0] if len(chosen) == 1 else symbol.Group(chosen)
+
+
+def _class_name(model: Model) -> str:
+    words = "".join(c if c.isalnum() else " " for c in model.name).split()
+    name = "".join(word[:1].upper() + word[1:] for word in words)
+    return name if name[:1].isalpha() else f"Model{name}"
+
+
+def _print(args: argparse.Namespace, report: PortReport) -> None:
+    if args.json:
+        rows = [row._asdict() for row in report.rows]
+        print_json(
+            {"compared": rows, "notes": report.notes, "lines": report.lines, "written": report.files}
+        )
+        return
+    print_table(
+        ("compared", "values", "largest relative error", "allowed"),
+        [(r.check, r.count, f"{r.error:.1e}", f"{r.tolerance:.0e}") for r in report.rows],
+        right=(1, 2, 3),
+    )
+    for note in report.notes:
+        print(note)
+    print(f"wrote {', '.join(report.files)} ({report.lines} lines of code)")
