@@ -403,6 +403,8 @@ def _render_call(call: Call, render: Callable[[Any], _Text]) -> _Text:
         shown = shown[1:]
         if call.function == ".shape":
             return _Text(f"{head}.shape[{shown[0]}]", calls=calls)
+        if call.function == ".device":
+            return _Text(f"{head}.device", calls=calls)
         return _Text(f"{head}{call.function}({', '.join(shown)})", calls=calls)
     return _Text(f"{call.function}({', '.join(shown)})", calls=calls)
 

@@ -47,15 +47,28 @@ def split_losses(symbol: Symbol) -> Split:
             continue
         losses.append(node)
         heads.append(node.inputs[0])
-        names = node.input_names
-        labels += [
-            e.node.name
-            for name, e in zip(names, node.inputs, strict=True)
-            if name == "label" and e.node.op is None
-        ]
+        labels += [_label_source(e).name for e in node.inputs[1:]]
     if not losses:
         return Split(symbol)
     return Split(Symbol(heads), losses, list(dict.fromkeys(labels)))
+
+
+def _label_source(entry: Entry) -> Node:
+    """Return the variable that a label is, perhaps reshaped."""
+    node = entry.node
+    while node.op in RESHAPES:
+        node = node.inputs[0].node
+    if node.op is not None:
+        from .steps import UnsupportedPort
+
+        raise UnsupportedPort(
+            f"mx port: the label {node.name!r} is computed by {node.operator.name}. Cut the "
+            "network before its output layers: --outputs."
+        )
+    return node
+
+
+RESHAPES = tuple(registry.get(n) for n in ("Reshape", "Flatten"))
 
 
 @dataclass
@@ -74,7 +87,7 @@ class LossWriter:
         outputs = dict(zip(self._heads(), names, strict=True))
         for node in self.split.losses:
             x = outputs[node]
-            label = next((labels[e.node.name] for e in node.inputs[1:]), "")
+            label = next((_label_text(e, labels) for e in node.inputs[1:]), "")
             terms.append(LOSS_ROWS[node.op](self, node, x, label))
             used.add(x)
         args = [*names, *labels.values()]
@@ -99,6 +112,11 @@ class LossWriter:
     def shape(self, node: Node) -> tuple[int, ...]:
         """Return the shape of what an output layer reads."""
         return self.shapes[node.inputs[0].node][node.inputs[0].index]
+
+
+def _label_text(entry: Entry, labels: dict[str, str]) -> str:
+    name = labels[_label_source(entry).name]
+    return name if entry.node.op is None else f"{name}.flatten()"
 
 
 def _identifier(name: str) -> str:

@@ -12,12 +12,13 @@ import torch
 from ... import ndarray
 from ...context import cpu
 from ..source import Model, test_inputs
-from ...error import MXNetError
+from ...error import InvalidValue, MXNetError
 from ...graph import Node
-from ...graph.graph import Graph, compose
+from ...graph.graph import Graph, compose, topological
 from ...graph.passes.infer import infer_shapes
 from ...ops import registry
 from ...symbol import Symbol
+from .losses import LOSS_ROWS
 
 Arrays = dict[str, np.ndarray]
 
@@ -135,18 +136,24 @@ class Reference:
         by_name = dict(zip(args, result, strict=True))
         rng, labels = np.random.RandomState(3), {}
         for name in self.labels:
-            shape = tuple(by_name[name])
+            shape = tuple(by_name[name] or self._given_label_shape(name, shapes))
             classes = self._classes(name)
             is_class = classes > 0
             values = rng.randint(0, classes, shape) if is_class else rng.standard_normal(shape)
             labels[name] = values.astype(np.float32)
         return labels
 
+    def _given_label_shape(self, name: str, shapes: Mapping[str, tuple]) -> tuple:
+        if name not in self.trainer.shapes:
+            raise InvalidValue(f"the shape of the label {name} does not follow: give {name}=...")
+        batch = next(iter(shapes.values()))[0]
+        return (batch, *self.trainer.shapes[name][1:])
+
     def _classes(self, label: str) -> int:
         """Return how many classes a label distinguishes; 0 for any number."""
         graph = self.trainer.graph
         for node in graph.nodes:
-            if any(e.node.name == label for e in node.inputs[1:]):
+            if node.op in LOSS_ROWS and label in _sources(node.inputs[1:]):
                 if node.op is BINARY:
                     return 2
                 if node.op in CLASSIFIERS:
@@ -250,6 +257,10 @@ def _index_sizes(model: Model) -> dict[str, int]:
             if source.op is None and source.name not in params:
                 sizes[source.name] = _rows(node, index, params)
     return {n: s for n, s in sizes.items() if s > 0}
+
+
+def _sources(entries: Any) -> set[str]:
+    return {n.name for e in entries for n in topological([e])}
 
 
 def _rows(node: Node, index: int, params: Mapping[str, torch.Tensor]) -> int:

@@ -327,14 +327,6 @@ MODULE_FORMS = {
 }
 
 
-@row("Flatten")
-def flatten(w: StepWriter, call: TorchCall, x: Any) -> Any:
-    """torch.flatten, unless the data is flat."""
-    if len(call.rank_checked(0)) == 2:
-        return x
-    return w.add(Call("torch.flatten", (x, Const(1))))
-
-
 @row("BlockGrad")
 def stop_gradient(w: StepWriter, call: TorchCall, x: Any) -> Any:
     """detach."""

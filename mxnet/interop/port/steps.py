@@ -21,6 +21,7 @@ from ..torch_rows import TORCH_ROWS, NoRow
 from ...graph import Entry, Node
 from ...graph.passes.infer import infer_shapes, infer_types
 from ...ops.declare import Op
+from . import function_rows as function_rows, tensor_rows as tensor_rows  # they register rows
 from .rows import MODULE_FORMS, PORT_ROWS
 from .scopes import Scope, boundary
 from .tree import (

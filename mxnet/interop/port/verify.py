@@ -266,6 +266,7 @@ def _real(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def _draws(node: Any) -> bool:
     """Return whether a node draws random numbers even if nothing is dropped."""
-    if not node.operator.facts.random:
+    kind = node.typed.get("act_type")
+    if not node.operator.facts.random or (kind is not None and kind != "rrelu"):
         return False
     return "p" not in node.typed or node.typed.get("mode") == "always"

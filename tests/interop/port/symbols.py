@@ -179,7 +179,7 @@ NETWORKS = {
     "resnet": (resnet, {"data": (2, 3, 16, 16)}),
     "inception": (inception, {"data": (2, 3, 32, 32)}),
     "face_network": (face_network, {"data": (2, 3, 24, 24)}),
-    "unrolled_lstm": (unrolled_lstm, {"data": (2, 5)}),
+    "unrolled_lstm": (unrolled_lstm, {"data": (2, 5), "softmax_label": (2, 5)}),
     "fused_lstm": (fused_lstm, {"data": (2, 5)}),
     "factorization_machine": (factorization_machine, {"data": (3, 12)}),
     "matrix_factorization": (matrix_factorization, {"user": (3,), "item": (3,)}),

@@ -1,0 +1,345 @@
+"""How operators on tensors are written, where `to_torch` writes them less readably."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..to_torch import TorchCall
+from ..torch_rows import NoRow
+from .rows import row
+from .tree import Call, Const, Infix, Item, Value
+
+if TYPE_CHECKING:
+    from .steps import StepWriter
+
+
+def _full(name: str, function: str) -> None:
+    @row(name)
+    def build(w: StepWriter, call: TorchCall) -> Any:
+        sizes = _sizes_with_batch(w, call)
+        like: Any = Value(0)
+        if function == "zeros":
+            return w.add(Call(".new_zeros", (like, *sizes)))
+        if function == "ones":
+            return w.add(Call(".new_ones", (like, *sizes)))
+        raise NoRow
+
+
+def _sizes_with_batch(w: StepWriter, call: Any) -> list[Any]:
+    """Return the sizes of a new array; a 0 of MXNet is the batch, which the first input has."""
+    shape, codes = call.out_shape(), call.attrs["shape"]
+    if not w.inputs:
+        raise w.unsupported(call, "makes an array in a part of the network without inputs.")
+    source = w.port.shapes[w.inputs[0].node][w.inputs[0].index]
+    sizes: list[Any] = []
+    for size, code in zip(shape, codes, strict=True):
+        if code == 0 and size in source:
+            sizes.append(w.add(Call(".shape", (Value(0), Const(source.index(size))))))
+        else:
+            sizes.append(Const(size, "size"))
+    return sizes
+
+
+_full("_zeros", "zeros")
+_full("_zeros_without_dtype", "zeros")
+_full("_ones", "ones")
+
+
+def _reduction(name: str, method: str) -> None:
+    @row(name)
+    def build(w: StepWriter, call: Any, x: Any) -> Any:
+        a, rank = call.attrs, len(call.rank_checked(0))
+        if not call.is_float or a.get("exclude"):
+            raise NoRow
+        axes = a["axis"]
+        axes = () if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+        if not axes and method in (".sum", ".mean"):
+            full = w.add(Call(method, (x,)))
+            return full if a["keepdims"] else w.add(Call(".reshape", (full, Const(1))))
+        if not axes:
+            raise NoRow
+        dim = Const(axes[0] if len(axes) == 1 else axes)
+        keep = (("keepdim", Const(True)),) if a["keepdims"] and rank else ()
+        result = w.add(Call(method, (x, dim), keep))
+        # MXNet has no arrays without axes: a full reduction gives one number in a vector.
+        return result if call.out_shape() and len(axes) < rank or a["keepdims"] else w.add(
+            Call(".reshape", (result, Const(1)))
+        )
+
+
+_reduction("mean", ".mean")
+_reduction("sum", ".sum")
+_reduction("max", ".amax")
+_reduction("min", ".amin")
+
+
+@row("SoftmaxActivation")
+def softmax_activation(w: StepWriter, call: Any, x: Any) -> Any:
+    """F.softmax over channels or over all axes but the first."""
+    if call.attrs["mode"] == "instance" and len(call.rank_checked(0)) != 2:
+        raise w.unsupported(call, "is a softmax over several axes.")
+    return w.add(Call("F.softmax", (x,), (("dim", Const(1)),)))
+
+
+@row("softmax", "log_softmax")
+def softmax(w: StepWriter, call: Any, x: Any, length: Any = None) -> Any:
+    """F.softmax or F.log_softmax."""
+    a = call.attrs
+    if length is not None or a["dtype"] is not None:
+        raise NoRow
+    if a["temperature"] not in (None, 1.0):
+        x = w.add(Infix("/", x, Const(float(a["temperature"]))))
+    name = "F.softmax" if call.op.name == "softmax" else "F.log_softmax"
+    return w.add(Call(name, (x,), (("dim", Const(a["axis"])),)))
+
+
+@row("slice_axis")
+def slice_axis(w: StepWriter, call: Any, x: Any) -> Any:
+    """Indexing with a slice."""
+    axis = call.attrs["axis"] % len(call.rank_checked(0))
+    index = (slice(None),) * axis + (slice(call.attrs["begin"] or None, call.attrs["end"]),)
+    return w.add(Item(x, _group(w, index)))
+
+
+@row("slice")
+def slice_(w: StepWriter, call: Any, x: Any) -> Any:
+    """Indexing with slices."""
+    a = call.attrs
+    if any(s not in (None, 1) for s in a["step"]):
+        raise NoRow
+    index = tuple(slice(b or None, e) for b, e in zip(a["begin"], a["end"], strict=True))
+    while len(index) > 1 and index[-1] == slice(None):
+        index = index[:-1]
+    return w.add(Item(x, _group(w, index)))
+
+
+def _group(w: StepWriter, index: tuple) -> Any:
+    return w._operand(index if len(index) > 1 else index[0])
+
+
+@row("slice_like")
+def slice_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
+    """narrow to the sizes of another tensor."""
+    for axis in call.attrs["axes"] or range(len(call.rank_checked(0))):
+        if call.rank_checked(0)[axis] == call.rank_checked(1)[axis]:
+            continue
+        size = w.add(Call(".shape", (like, Const(axis))))
+        x = w.add(Call(".narrow", (x, Const(axis), Const(0), size)))
+    return x
+
+
+@row("broadcast_like")
+def broadcast_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
+    """expand_as."""
+    if call.attrs["lhs_axes"] is not None:
+        raise NoRow
+    return w.add(Call(".expand_as", (x, like)))
+
+
+@row("broadcast_axis", "broadcast_to")
+def broadcast_axis(w: StepWriter, call: Any, x: Any) -> Any:
+    """expand."""
+    sizes = call.rank_checked(0), call.out_shape()
+    target = [Const(-1 if a == b else b) for a, b in zip(*sizes, strict=True)]
+    return w.add(Call(".expand", (x, *target)))
+
+
+@row("tile")
+def tile(w: StepWriter, call: Any, x: Any) -> Any:
+    """tile."""
+    return w.add(Call(".tile", (x, *(Const(n) for n in call.attrs["reps"]))))
+
+
+@row("repeat")
+def repeat(w: StepWriter, call: Any, x: Any) -> Any:
+    """repeat_interleave."""
+    if call.attrs["axis"] is None:
+        raise NoRow
+    dim = (("dim", Const(call.attrs["axis"])),)
+    return w.add(Call(".repeat_interleave", (x, Const(call.attrs["repeats"])), dim))
+
+
+@row("Pad")
+def pad(w: StepWriter, call: Any, x: Any) -> Any:
+    """F.pad."""
+    a = call.attrs
+    pairs = list(zip(a["pad_width"][::2], a["pad_width"][1::2], strict=True))[2:]
+    widths = tuple(n for pair in reversed(pairs) for n in pair)
+    options = [("mode", Const({"edge": "replicate"}.get(a["mode"], a["mode"])))]
+    if a["mode"] == "constant":
+        options = [("value", Const(float(a["constant_value"])))] if a["constant_value"] else []
+    return w.add(Call("F.pad", (x, Const(widths)), tuple(options)))
+
+
+@row("one_hot")
+def one_hot(w: StepWriter, call: Any, x: Any) -> Any:
+    """F.one_hot."""
+    a = call.attrs
+    if (a["on_value"], a["off_value"]) != (1.0, 0.0):
+        raise NoRow
+    index = w.add(Call(".long", (x,)))
+    return w.add(Call(".to", (w.add(Call("F.one_hot", (index, Const(a["depth"])))), Const(a["dtype"]))))
+
+
+@row("Cast")
+def cast(w: StepWriter, call: Any, x: Any) -> Any:
+    """to, unless the type is the one at hand."""
+    if call.dtypes[0] is call.attrs["dtype"]:
+        return x
+    return w.add(Call(".to", (x, Const(call.attrs["dtype"]))))
+
+
+@row("zeros_like", "ones_like")
+def like(w: StepWriter, call: Any, x: Any) -> Any:
+    """torch.zeros_like or torch.ones_like."""
+    return w.add(Call(f"torch.{call.op.name}", (x,)))
+
+
+@row("squeeze")
+def squeeze(w: StepWriter, call: Any, x: Any) -> Any:
+    """squeeze."""
+    axis = call.attrs["axis"]
+    if axis is None:
+        axes: Any = tuple(i for i, n in enumerate(call.rank_checked(0)) if n == 1)
+    else:
+        axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    return w.add(Call(".squeeze", (x, Const(axes[0] if len(axes) == 1 else axes))))
+
+
+@row("reverse")
+def reverse(w: StepWriter, call: Any, x: Any) -> Any:
+    """flip."""
+    return w.add(Call(".flip", (x, *(Const(n) for n in call.attrs["axis"]))))
+
+
+@row("where")
+def where(w: StepWriter, call: Any, condition: Any, x: Any, y: Any) -> Any:
+    """torch.where."""
+    if call.rank_checked(0) != call.rank_checked(1):
+        raise NoRow
+    return w.add(Call("torch.where", (w.add(Infix("!=", condition, Const(0))), x, y)))
+
+
+@row("take")
+def take(w: StepWriter, call: Any, x: Any, index: Any) -> Any:
+    """Indexing along an axis, with indices clipped."""
+    a, rank = call.attrs, len(call.rank_checked(0))
+    axis = a["axis"] % rank
+    if a["mode"] == "wrap":
+        raise NoRow
+    index = w.add(Call(".long", (index,)))
+    index = w.add(Call(".clamp", (index, Const(0), Const(call.rank_checked(0)[axis] - 1))))
+    return w.add(Item(x, _group(w, (*[slice(None)] * axis, index))))
+
+
+@row("pick")
+def pick(w: StepWriter, call: Any, x: Any, index: Any) -> Any:
+    """gather along the last axis."""
+    a, shape = call.attrs, call.rank_checked(0)
+    if a["axis"] is None or len(call.rank_checked(1)) != len(shape) - 1 or a["mode"] != "clip":
+        raise NoRow
+    axis = a["axis"] % len(shape)
+    index = w.add(Call(".clamp", (w.add(Call(".long", (index,))), Const(0), Const(shape[axis] - 1))))
+    index = w.add(Call(".unsqueeze", (index, Const(axis))))
+    result = w.add(Call(".gather", (x, Const(axis), index)))
+    return result if a["keepdims"] else w.add(Call(".squeeze", (result, Const(axis))))
+
+
+@row("argmax")
+def argmax(w: StepWriter, call: Any, x: Any) -> Any:
+    """argmax, in MXNet's type."""
+    a = call.attrs
+    if a["axis"] is None:
+        raise NoRow
+    options = (("keepdim", Const(True)),) if a["keepdims"] else ()
+    index = w.add(Call(".argmax", (x, Const(a["axis"])), options))
+    return w.add(Call(".to", (index, Const(call.out_dtypes[0]))))
+
+
+@row("Flatten")
+def flatten(w: StepWriter, call: Any, x: Any) -> Any:
+    """torch.flatten, unless the data is flat."""
+    rank = len(call.rank_checked(0))
+    if rank == 2:
+        return x
+    return w.add(Call("torch.flatten", (x, Const(1))) if rank > 1 else Call(".unsqueeze", (x, Const(1))))
+
+
+@row("_contrib_div_sqrt_dim")
+def div_sqrt_dim(w: StepWriter, call: Any, x: Any) -> Any:
+    """Division by the root of the last size."""
+    return w.add(Infix("/", x, Const(float(call.rank_checked(0)[-1]) ** 0.5)))
+
+
+def _compare_scalar(name: str, sign: str) -> None:
+    @row(name)
+    def build(w: StepWriter, call: Any, x: Any) -> Any:
+        test = w.add(Infix(sign, x, Const(float(call.attrs["scalar"]))))
+        return w.add(Call(".to", (test, Const(call.out_dtypes[0]))))
+
+
+for _name, _sign in (
+    ("_greater_scalar", ">"),
+    ("_greater_equal_scalar", ">="),
+    ("_lesser_scalar", "<"),
+    ("_lesser_equal_scalar", "<="),
+    ("_equal_scalar", "=="),
+    ("_not_equal_scalar", "!="),
+):
+    _compare_scalar(_name, _sign)
+
+
+@row("_contrib_arange_like")
+def arange_like(w: StepWriter, call: Any, x: Any) -> Any:
+    """torch.arange of the size of an axis."""
+    a = call.attrs
+    if a["axis"] is None or a["repeat"] != 1 or (a["start"], a["step"]) != (0.0, 1.0):
+        raise NoRow
+    size = w.add(Call(".shape", (x, Const(a["axis"]))))
+    device = w.add(Call(".device", (x,)))
+    options = (("dtype", Const(call.out_dtypes[0])), ("device", device))
+    return w.add(Call("torch.arange", (size,), options))
+
+
+@row("_arange")
+def arange(w: StepWriter, call: Any) -> Any:
+    """torch.arange of numbers that are known."""
+    a = call.attrs
+    if a["repeat"] != 1 or a["infer_range"] or a["stop"] is None:
+        raise NoRow
+    device = w.add(Call(".device", (Value(0),)))
+    options = (("dtype", Const(call.out_dtypes[0])), ("device", device))
+    numbers = [int(n) if n == int(n) else n for n in (a["start"], a["stop"], a["step"])]
+    parts = numbers[1:2] if numbers[0] == 0 and numbers[2] == 1 else numbers[: 2 + (numbers[2] != 1)]
+    return w.add(Call("torch.arange", tuple(Const(n) for n in parts), options))
+
+
+@row("_contrib_BilinearResize2D")
+def bilinear_resize(w: StepWriter, call: Any, x: Any, like: Any = None) -> Any:
+    """F.interpolate."""
+    a = call.attrs
+    if a["mode"] == "like":
+        size: Any = Item(Call(".size", (like,)), Const(slice(2, None)))
+    elif a["mode"] == "size" and a["scale_height"] is None:
+        size = Const(tuple(call.out_shape()[2:]))
+    else:
+        raise NoRow
+    options = (
+        ("size", w.add(size) if a["mode"] == "like" else size),
+        ("mode", Const("bilinear")),
+        ("align_corners", Const(bool(a["align_corners"]))),
+    )
+    return w.add(Call("F.interpolate", (x,), options))
+
+
+@row("_contrib_AdaptiveAvgPooling2D")
+def adaptive_pooling(w: StepWriter, call: Any, x: Any) -> Any:
+    """F.adaptive_avg_pool2d."""
+    size = tuple(call.out_shape()[2:])
+    return w.add(Call("F.adaptive_avg_pool2d", (x, Const(size))))
+
+
+def _flag(name: str) -> torch.dtype:
+    return getattr(torch, name)
