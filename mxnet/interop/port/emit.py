@@ -274,6 +274,7 @@ class ForwardWriter:
         outer = self._render(reader.expression, inlined)
         self.names = names
         limit = MAX_INLINE if isinstance(reader.expression, Group) else MAX_INLINE + 8
+        limit -= 6 * max(0, len(reader.outputs) - 1)
         return outer.calls <= MAX_CALLS and len(outer.text) <= limit and "\n" not in inner.text
 
     # -- names ------------------------------------------------------------------------------

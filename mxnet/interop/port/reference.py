@@ -26,6 +26,10 @@ STEPS = 5
 MIN_BATCH = 4  # of training
 STEP_SIZE = 0.001  # of the first step, relative to the largest parameter
 INDEX_READERS = tuple(registry.get(n) for n in ("Embedding", "take", "one_hot", "pick"))
+SUPPRESSIONS = tuple(
+    registry.get(f"_contrib_{n}")
+    for n in ("MultiBoxDetection", "box_nms", "Proposal", "MultiProposal")
+)
 BINARY = registry.get("LogisticRegressionOutput")
 CLASSIFIERS = tuple(registry.get(n) for n in ("SoftmaxOutput", "SVMOutput"))
 DROPS = tuple(registry.get(n) for n in ("Dropout", "RNN"))
@@ -174,6 +178,8 @@ class Reference:
         outputs = [o.asnumpy() for o in executor.forward(is_train=True)]
         count = max(1, outputs[0].shape[0] if outputs[0].shape else 1)
         heads = [] if has_loss else [rng.standard_normal(o.shape) / count for o in outputs]
+        for i in self.sets if heads else ():
+            heads[i] = np.zeros_like(heads[i])
         gradients = self._backward(executor, heads, dtype)
         states = {n: a.asnumpy() for n, a in executor.aux_dict.items()}
         weights = {n: executor.arg_dict[n] for n in gradients}
@@ -193,6 +199,16 @@ class Reference:
         return Training(
             inputs, heads, outputs, gradients, states, after, rate, labels, dtype
         )
+
+    @property
+    def sets(self) -> list[int]:
+        """The outputs that are detections, whose rows have no fixed order."""
+        graph = self.model.graph
+        return [
+            i
+            for i, head in enumerate(graph.heads)
+            if any(n.op in SUPPRESSIONS for n in topological([head]))
+        ]
 
     @property
     def has_loss(self) -> bool:

@@ -78,7 +78,7 @@ class _Nesting:
             latest = max(inputs, key=lambda n: self.order[n], default=None)
             if latest is not None:
                 return (*self.paths[latest][:-1], words[-1] if words else operator)
-        return words or (operator,)
+        return _join_numbers(words) or (operator,)
 
     # -- by names ---------------------------------------------------------------------------
 
@@ -151,7 +151,8 @@ class _Nesting:
             for e in n.inputs
             if e.node in inside
         } | {h for h in self.heads if h[0] in inside}
-        if len(inputs) > MAX_INPUTS or not 1 <= len(outputs) <= MAX_OUTPUTS:
+        limit = MAX_OUTPUTS if self._is_shared(group) else 1
+        if len(inputs) > MAX_INPUTS or not 1 <= len(outputs) <= limit:
             return False
         first, last = (f(self.order[n] for n in group) for f in (min, max))
         left: set[Node] = set()
@@ -163,6 +164,14 @@ class _Nesting:
             elif reads & (inside | left):
                 left.add(node)
         return True
+
+    def _is_shared(self, group: Sequence[Node]) -> bool:
+        """Return whether other nodes read the group's parameters, as steps of a cell do."""
+        inside = set(group)
+        names = set(self._identity(list(group)) or ())
+        return any(
+            e.node.name in names for n in self.nodes if n not in inside for e in n.inputs
+        )
 
     # -- order ------------------------------------------------------------------------------
 
@@ -277,6 +286,17 @@ class _Nesting:
                     if entry.node in inside and inside[entry.node] is not current:
                         stack.append(inside[entry.node])
         return result
+
+
+def _join_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return words with numbers joined to the word before: ``conv_1`` is not inside ``conv``."""
+    joined: list[str] = []
+    for word in words:
+        if word.isdigit() and joined:
+            joined[-1] += f"_{word}"
+        else:
+            joined.append(word)
+    return tuple(joined)
 
 
 def _renumber(names: dict[Node, str]) -> dict[Node, str]:

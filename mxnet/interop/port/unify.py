@@ -251,7 +251,7 @@ def choose_parameters(template: Template) -> Signature:
         if group.name not in derived:
             default = MISSING if group in channels else _most_frequent(group.values)
             parameters.append(Parameter(group.name, group.values, group.role, default))
-    parameters.sort(key=lambda p: p.default is not MISSING)
+    parameters.sort(key=lambda p: (p.default is not MISSING, _position(p)))
     return Signature(parameters, texts)
 
 
@@ -281,6 +281,16 @@ def _group_slots(template: Template) -> list[_Group]:
         else:
             groups.append(_Group(role, list(column), [number], {role}))
     return groups
+
+
+ORDER = ("kernel", "stride", "padding", "dilation", "groups")
+
+
+def _position(parameter: Parameter) -> int:
+    """Return where a parameter with a default stands: as in torch's own layers."""
+    if parameter.default is MISSING:
+        return 0
+    return ORDER.index(parameter.role) if parameter.role in ORDER else len(ORDER)
 
 
 def _distinct(values: List[Any]) -> list[Any]:

@@ -135,6 +135,8 @@ class Verifier:
         draws = [n for n in graph.nodes if n.op is not None and _draws(n)]
         if draws:
             return f"{draws[0].name} ({draws[0].operator.name}) draws random numbers"
+        if len(self.reference.sets) == len(self.reference.model.graph.heads):
+            return "the outputs are detections; --outputs cuts a network before them"
         if not self.reference.model.arrays:
             return "the model has no parameters"
         training = self.training = self.reference.train()
@@ -169,6 +171,7 @@ class Verifier:
         plan = {
             "inputs": len(self.names),
             "cases": cases,
+            "sets": self.reference.sets,
             "labels": 0 if training is None else len(training.labels),
             "has_loss": self.has_loss,
             "steps": STEPS,
@@ -217,6 +220,8 @@ class Verifier:
     def _add_notes(self, report: PortReport) -> None:
         if self.training is not None:
             report.notes.append(f"Training was compared in {self.training.dtype}, without dropout.")
+        if self.reference.sets:
+            report.notes.append("Detections were compared as sets of rows.")
         if self.layout.norms:
             report.notes.append(
                 "torch's running variance is unbiased (n - 1 in the divisor), MXNet's is biased "

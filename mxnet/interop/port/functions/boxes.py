@@ -63,6 +63,7 @@ def box_nms(
     return torch.cat([head, rest], 1).reshape(shape)
 
 
+@torch.no_grad()
 def multibox_prior(
     x: Tensor,
     sizes: tuple[float, ...],
@@ -88,6 +89,7 @@ def multibox_prior(
     return boxes.clamp(0, 1) if clip else boxes
 
 
+@torch.no_grad()
 def multibox_detection(
     probabilities: Tensor,
     offsets: Tensor,
