@@ -206,11 +206,16 @@ class ForwardWriter:
         self.free: set[str] = set()
         self.last_use: dict[int, int] = {}
         self.uses: dict[int, int] = {}
-        end = len(unit.steps)
-        for i, step in enumerate([*unit.steps, Step((), Group(unit.outputs, False))]):
+        self.sizes = {i for i, step in enumerate(unit.steps) if _is_size(step)}
+        steps = [*unit.steps, Step((), Group(unit.outputs, False))]
+        for i, step in enumerate(steps):
             for value in operands(step.expression):
-                self.last_use[value.number] = min(i, end)
+                self.last_use[value.number] = i
                 self.uses[value.number] = self.uses.get(value.number, 0) + 1
+        for i in self.sizes:  # a size is written where it is read
+            read = next(operands(unit.steps[i].expression)).number
+            later = self.last_use.get(unit.steps[i].outputs[0], i)
+            self.last_use[read] = max(self.last_use[read], later)
         self.producer = {n: i for i, step in enumerate(unit.steps) for n in step.outputs}
 
     def lines(self) -> list[str]:
@@ -231,7 +236,7 @@ class ForwardWriter:
 
     def _choose_inlined(self) -> set[int]:
         """Return the steps that are written inside the only step that reads them."""
-        inlined: set[int] = set()
+        inlined: set[int] = set(self.sizes)
         end = len(self.unit.steps)
         readers = [*self.unit.steps, Step((), Group(self.unit.outputs, False))]
         for i in range(end, -1, -1):
@@ -246,12 +251,19 @@ class ForwardWriter:
             return
         at, frontier = i, [reader]
         is_changed = True
+
+        def before(at: int) -> int:
+            at -= 1
+            while at in self.sizes:
+                at -= 1
+            return at
+
         while is_changed:
             is_changed = False
             for step in frontier:
                 for value in operands(step.expression):
                     producer = self.producer.get(value.number)
-                    if producer != at - 1 or self.uses[value.number] != 1 or producer in inlined:
+                    if producer != before(at) or self.uses[value.number] != 1 or producer in inlined:
                         continue
                     source = self.unit.steps[producer]
                     if len(source.outputs) > 1 or _ends_line(source, step):
@@ -304,6 +316,9 @@ class ForwardWriter:
         return ", ".join(names)
 
     def _choose_name(self, step: Step, i: int) -> str:
+        is_split = isinstance(step.expression, Call) and len(step.outputs) > 1
+        if is_split:
+            return self._fresh_name()
         if len(step.outputs) == 1:
             for value in operands(step.expression):
                 name = self._name_of(value)
@@ -315,7 +330,10 @@ class ForwardWriter:
         for name in ("out", *sorted(self.free)):
             if name not in self.taken or name in self.free:
                 return name
-        number = 2
+        return self._fresh_name()
+
+    def _fresh_name(self) -> str:
+        number = 1
         while f"out{number}" in self.taken:
             number += 1
         return f"out{number}"
@@ -341,6 +359,11 @@ class ForwardWriter:
                 return render(self.unit.steps[producer].expression)
             return _Text(self.names[expression.number])
         return render_expression(expression, render)
+
+
+def _is_size(step: Step) -> bool:
+    call = step.expression
+    return isinstance(call, Call) and call.function in (".shape", ".device")
 
 
 def _ends_line(source: Step, reader: Step) -> bool:

@@ -79,6 +79,7 @@ class Port:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.outputs: dict[Any, dict[tuple[int, int], None]] = {}
         self.functions: dict[str, str] = {}  # names in the file, with the module that has them
         graph, params = model.graph, model.params
         shapes = {n: tuple(t.shape) for n, t in params.items()}
@@ -107,20 +108,42 @@ class Port:
 
     def build(self, scope: Scope) -> Any:
         """Return the module of a scope."""
-        _, gives = boundary(scope, self.model.graph)
-        return StepWriter(self, scope, self.inputs_of(scope)).run(gives)
+        return StepWriter(self, scope, self.inputs_of(scope)).run(self.outputs_of(scope))
 
     def build_root(self, scope: Scope) -> Any:
         """Return the module of the whole model, with the model's inputs and outputs in order."""
         inputs = [Entry(n) for n in self.model.inputs]
         if len(scope.input_names) != len(inputs) and len(inputs) > 1:
             scope.input_names = tuple(identifier(e.node.name) for e in inputs)
+        self._collect_outputs(scope)
         return StepWriter(self, scope, inputs).run(self.model.graph.heads)
+
+    def _collect_outputs(self, scope: Scope) -> None:
+        """Note which outputs of scopes that share their parameters are read, of any of them."""
+        for item in scope.items:
+            if not isinstance(item, Scope):
+                continue
+            self._collect_outputs(item)
+            positions = {n: i for i, n in enumerate(item.nodes())}
+            known = self.outputs.setdefault(_shared_key(item), {})
+            for entry in boundary(item, self.model.graph)[1]:
+                known[positions[entry.node], entry.index] = None
+
+    def outputs_of(self, scope: Scope) -> list[Entry]:
+        """Return the entries that the module of a scope returns."""
+        if scope.identity is None:
+            return boundary(scope, self.model.graph)[1]
+        nodes = list(scope.nodes())
+        return [Entry(nodes[i], index) for i, index in self.outputs[_shared_key(scope)]]
 
     def inputs_of(self, scope: Scope) -> list[Entry]:
         """Return the entries that the module of a scope takes."""
         reads, _ = boundary(scope, self.model.graph)
         return [e for e in reads if e.node.op is not None or e.node.name not in self.params]
+
+
+def _shared_key(scope: Scope) -> Any:
+    return scope.identity, tuple(n.op for n in scope.nodes())
 
 
 class StepWriter:
@@ -175,9 +198,12 @@ class StepWriter:
                 self._write_module(item)
 
     def _write_module(self, scope: Scope) -> None:
-        _, gives = boundary(scope, self.model.graph)
+        gives = self.port.outputs_of(scope)
         inputs = self.port.inputs_of(scope)
         module = self.port.build(scope)
+        if scope.kind == "concat" and not scope.title and not isinstance(module, Branches):
+            self._write(scope)
+            return
         key = (scope.identity, module) if scope.identity is not None else None
         name = self._by_key.get(key)
         if name is None:

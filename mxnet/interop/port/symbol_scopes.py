@@ -73,8 +73,8 @@ class _Nesting:
         operator = node.operator.name.lower().lstrip("_")
         base = re.sub(r"\d+$", "", name).strip("_").lower()
         automatic = base in (operator, *(a.lower().strip("_") for a in node.operator.aliases))
-        if automatic and re.search(r"\d$", name):
-            inputs = [e.node for e in node.inputs if e.node in self.paths]
+        if automatic and re.search(r"\d$", name) and _follows(node):
+            inputs = [e.node for e in node.inputs if e.node in self.paths and e.node.inputs]
             latest = max(inputs, key=lambda n: self.order[n], default=None)
             if latest is not None:
                 return (*self.paths[latest][:-1], words[-1] if words else operator)
@@ -117,7 +117,8 @@ class _Nesting:
             for scope in scopes:
                 if isinstance(scope, Scope) and scope.name == inner:
                     scope.name = re.sub(r"_?t\d+$", "", f"{key}_{inner}") or key
-                    scope.title = scope.title if len(scope.title) > 1 else key.capitalize()
+                    if len(scope.title) == 1:
+                        scope.title = f"{key.upper() if len(key) < 5 else key.capitalize()}Cell"
             items += scopes
         return items
 
@@ -136,7 +137,8 @@ class _Nesting:
     def _is_closed(self, group: Sequence[Node]) -> bool:
         """Return whether data enters and leaves a group once, and none leaves and comes back."""
         inside = set(group)
-        if not any(e.node.name in self.parameters for n in group for e in n.inputs):
+        layers = [n for n in group if any(e.node.name in self.parameters for e in n.inputs)]
+        if len(layers) < MIN_NODES:
             return False
         inputs = {
             (e.node, e.index)
@@ -286,6 +288,12 @@ class _Nesting:
                     if entry.node in inside and inside[entry.node] is not current:
                         stack.append(inside[entry.node])
         return result
+
+
+def _follows(node: Node) -> bool:
+    """Return whether an unnamed node belongs to what it reads: sums, products, activations."""
+    op = node.operator
+    return op in ACTIVATIONS or op in JOINS or op.facts.pointwise or op.name.endswith("_mul")
 
 
 def _join_numbers(words: tuple[str, ...]) -> tuple[str, ...]:
