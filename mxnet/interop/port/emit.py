@@ -204,6 +204,7 @@ class ForwardWriter:
         self.names: dict[int, str] = dict(enumerate(inputs))
         self.taken = set(inputs)
         self.free: set[str] = set()
+        self.plain = set(inputs)  # names that say nothing of one value alone
         self.last_use: dict[int, int] = {}
         self.uses: dict[int, int] = {}
         self.sizes = {i for i, step in enumerate(unit.steps) if _is_size(step)}
@@ -322,20 +323,22 @@ class ForwardWriter:
         if len(step.outputs) == 1:
             for value in operands(step.expression):
                 name = self._name_of(value)
-                if name in self.free:
+                if name in self.free and name in self.plain:
                     return name
         for name in _candidates(step.expression):
             if name not in self.taken:
+                if name == "out":
+                    self.plain.add(name)
                 return name
-        for name in ("out", *sorted(self.free)):
-            if name not in self.taken or name in self.free:
-                return name
+        for name in sorted(self.free & self.plain):
+            return name
         return self._fresh_name()
 
     def _fresh_name(self) -> str:
         number = 1
         while f"out{number}" in self.taken:
             number += 1
+        self.plain.add(f"out{number}")
         return f"out{number}"
 
     def _name_of(self, value: Value) -> str:

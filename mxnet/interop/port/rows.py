@@ -166,8 +166,12 @@ def layer_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) ->
 def group_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -> Any:
     """nn.GroupNorm, where the scale is that of channels."""
     a, shape = call.attrs, call.rank_checked(0)
-    if a["output_mean_var"] or call.rank_checked(1)[0] != shape[1]:
+    if a["output_mean_var"]:
         raise NoRow
+    if call.rank_checked(1)[0] != shape[1]:  # one scale for each group
+        name = w.use_function("group_norm")
+        gamma, beta = w.operand(gamma), w.operand(beta)
+        return w.add(Call(name, (x, gamma, beta), (("eps", Const(float(a["eps"]))),)))
     args = (
         required("num_groups", a["num_groups"], "groups"),
         channels_in(shape[1], "num_channels"),
@@ -349,9 +353,10 @@ def reshape(w: StepWriter, call: TorchCall, x: Any) -> Any:
     """reshape with the batch left open."""
     codes = call.attrs["shape"]
     shape, target = call.rank_checked(0), call.out_shape()
-    if codes and not call.attrs["reverse"] and all(n >= -1 for n in codes):
+    if codes and all(n >= -1 for n in codes):
+        start = len(shape) - len(codes) if call.attrs["reverse"] else 0
         sizes = [
-            w.add(Call(".shape", (x, Const(i)))) if n == 0 else Const(n, "size")
+            w.add(Call(".shape", (x, Const(start + i)))) if n == 0 else Const(n, "size")
             for i, n in enumerate(codes)
         ]
         if tuple(codes) == (0, -1):

@@ -50,9 +50,10 @@ UnsupportedPort = UnsupportedTorch
 
 @dataclass
 class Source:
-    """A parameter or auxiliary state of the model."""
+    """A parameter or auxiliary state of the model, or what follows from parameters alone."""
 
     node: Node
+    index: int = 0
 
 
 class PortCall(TorchCall):
@@ -92,6 +93,7 @@ class Port:
             n: [t or torch.float32 for t in types] for n, types in inferred.values.items()
         }
         self.params = params
+        self.derived = _derived(graph, set(params))
         self.states = set(graph.auxiliary)
 
     def call(self, node: Node) -> PortCall:
@@ -127,19 +129,41 @@ class Port:
             positions = {n: i for i, n in enumerate(item.nodes())}
             known = self.outputs.setdefault(_shared_key(item), {})
             for entry in boundary(item, self.model.graph)[1]:
+                if entry.node in self.derived:
+                    continue
                 known[positions[entry.node], entry.index] = None
 
     def outputs_of(self, scope: Scope) -> list[Entry]:
         """Return the entries that the module of a scope returns."""
         if scope.identity is None:
-            return boundary(scope, self.model.graph)[1]
+            gives = boundary(scope, self.model.graph)[1]
+            return [e for e in gives if e.node not in self.derived]
         nodes = list(scope.nodes())
         return [Entry(nodes[i], index) for i, index in self.outputs[_shared_key(scope)]]
 
     def inputs_of(self, scope: Scope) -> list[Entry]:
         """Return the entries that the module of a scope takes."""
         reads, _ = boundary(scope, self.model.graph)
-        return [e for e in reads if e.node.op is not None or e.node.name not in self.params]
+        return [e for e in reads if not self.is_parameter(e.node)]
+
+    def is_parameter(self, node: Node) -> bool:
+        """Return whether a node is a parameter, or follows from parameters alone."""
+        return node.name in self.params if node.op is None else node in self.derived
+
+
+def _derived(graph: Any, params: set[str]) -> set[Node]:
+    """Return the nodes that compute something of parameters alone."""
+    derived: set[Node] = set()
+    heads = {e.node for e in graph.heads}
+    for node in graph.nodes:
+        if node.op is None or not node.inputs or node in heads:
+            continue
+        if all(
+            e.node in derived or (e.node.op is None and e.node.name in params)
+            for e in node.inputs
+        ):
+            derived.add(node)
+    return derived
 
 
 def _shared_key(scope: Scope) -> Any:
@@ -159,13 +183,13 @@ class StepWriter:
         for i, entry in enumerate(inputs):
             self.values[entry.node, entry.index] = Value(i)
         self._by_key: dict[Any, str] = {}
-        self._hints: list[str] = []
+        self._hints: list[tuple[str, Any]] = []
         self._node: Node | None = None
 
     def run(self, gives: List[Entry]) -> Any:
         """Return the module."""
         self._write(self.scope)
-        outputs = tuple(self._operand(self._resolve(e)) for e in gives)
+        outputs = tuple(self.operand(self._resolve(e)) for e in gives)
         self._drop_dead(outputs)
         names = self.scope.input_names
         names = names if len(names) == len(self.inputs) else ()
@@ -189,9 +213,10 @@ class StepWriter:
     def _write(self, scope: Scope) -> None:
         for item in scope.items:
             if isinstance(item, Node):
-                self._write_node(item)
+                if item not in self.port.derived:  # those are written where they are read
+                    self._write_node(item)
             elif item.kind == "inline":
-                self._hints.append(item.name)
+                self._hints.append((item.name, item.identity))
                 self._write(item)
                 self._hints.pop()
             elif next(item.nodes(), None) is not None:
@@ -208,7 +233,7 @@ class StepWriter:
         name = self._by_key.get(key)
         if name is None:
             name = self._member(scope.name or "block", module, key)
-        args = tuple(self._operand(self._resolve(e)) for e in inputs)
+        args = tuple(self.operand(self._resolve(e)) for e in inputs)
         outputs = self.add(Apply(name, args), len(gives))
         outputs = outputs if isinstance(outputs, list) else [outputs]
         for entry, value in zip(gives, outputs, strict=True):
@@ -237,26 +262,29 @@ class StepWriter:
             if build is None:
                 continue
             try:
-                return build(self, call, *([self._operand(i) for i in inputs] if wrap else inputs))
+                return build(self, call, *([self.operand(i) for i in inputs] if wrap else inputs))
             except NoRow:
                 del self.steps[before[0] :]
                 self.count, self.members = before[1], before[2]
         raw = op.raw
         is_plain = raw is not None and not call.attrs and all(t.is_floating_point for t in call.dtypes)
         if is_plain and call.dtypes[0] == call.out_dtypes[0]:
-            return self.call(raw, *(self._operand(i) for i in inputs))
+            return self.call(raw, *(self.operand(i) for i in inputs))
         raise self.unsupported(call, "has no row yet; nothing of torch is known to compute it.")
 
     def _resolve(self, entry: Entry) -> Any:
         key = (entry.node, entry.index)
         if key in self.values:
             return self.values[key]
-        if entry.node.op is None and entry.node.name in self.port.params:
-            return Source(entry.node)
+        if self.port.is_parameter(entry.node):
+            return Source(entry.node, entry.index)
         raise UnsupportedPort(f"mx port: {entry.node.name!r} is read before it is computed.")
 
-    def _operand(self, value: Any) -> Any:
+    def operand(self, value: Any) -> Any:
         """Return what a step may read: a parameter becomes a member of the unit."""
+        if isinstance(value, Source) and value.node.op is not None:
+            self._write_node(value.node)
+            return self.values[value.node, value.index]
         if isinstance(value, Source):
             key = ("param", value.node)
             name = self._by_key.get(key)
@@ -268,7 +296,7 @@ class StepWriter:
                 name = self._member(self._parameter_name(value.node), param, key)
             return Member(name)
         if isinstance(value, tuple | list):
-            return Group(tuple(self._operand(v) for v in value), isinstance(value, list))
+            return Group(tuple(self.operand(v) for v in value), isinstance(value, list))
         if value is None or isinstance(value, bool | int | float | str | torch.dtype | slice):
             return Const(value)
         return value
@@ -292,7 +320,7 @@ class StepWriter:
 
     def add(self, expression: Any, outputs: int = 1) -> Any:
         """Add a step and return its value, or its values."""
-        expression = _settle(expression, self._operand)
+        expression = _settle(expression, self.operand)
         numbers = tuple(range(self.count, self.count + outputs))
         self.count += outputs
         self.steps.append(Step(numbers, expression))
@@ -314,24 +342,28 @@ class StepWriter:
         for name, tensor in tensors.items():
             if tensor is None:
                 continue
-            if isinstance(tensor, Source):
+            if isinstance(tensor, Source) and tensor.node.op is None:
                 tensor = TensorSource((tensor.node.name,))
             if not isinstance(tensor, TensorSource):
                 raise NoRow
             sources.append((name, tensor))
         module = Layer(cls, args, tuple(sources), wrapper, call.node.name)
         names = tuple(s.names for _, s in sources)
-        key = (cls, names) if any(names) else None
+        key: Any = (cls, names) if any(names) else None
+        if key is None and self._hints:  # a block without parameters, called again
+            key = (cls, self._hints[-1][1])
         name = self._by_key.get(key) if key else None
         if name is None:
             name = self._member(self._layer_name(call.node, cls), module, key)
+        elif self.members[name] != module and not sources:
+            name = self._member(self._layer_name(call.node, cls), module)
         elif self.members[name] != module:
             raise NoRow
         return self.add(Apply(name, tuple(inputs)), outputs)
 
     def _layer_name(self, node: Node, cls: str) -> str:
-        if self._hints and self._hints[-1]:
-            return self._hints[-1]
+        if self._hints and self._hints[-1][0]:
+            return self._hints[-1][0]
         if node in self.scope.names:
             return self.scope.names[node]
         return DEFAULT_NAMES.get(cls, cls.rpartition(".")[2].lower())
@@ -377,7 +409,7 @@ class StepWriter:
         """Add a call of a torch function."""
         while args and args[-1] is None:
             args = args[:-1]
-        operands_ = [self._operand(a) for a in args]
+        operands_ = [self.operand(a) for a in args]
         if function is operator.getitem:
             return self.add(Item(operands_[0], operands_[1]))
         sign = INFIX.get(function)
@@ -385,12 +417,12 @@ class StepWriter:
             return self.add(Infix(sign, *operands_))
         if function is torch.neg:
             return self.add(Call("-", tuple(operands_)))
-        named = tuple((k, self._operand(v)) for k, v in kwargs.items())
+        named = tuple((k, self.operand(v)) for k, v in kwargs.items())
         return self.add(Call(function_name(function), tuple(operands_), named))
 
     def method(self, name: str, x: Any, *args: Any) -> Any:
         """Add a call of a method of a tensor."""
-        return self.add(Call(f".{name}", (x, *(self._operand(a) for a in args))))
+        return self.add(Call(f".{name}", (x, *(self.operand(a) for a in args))))
 
     def size(self, x: Any, axis: int) -> Any:
         """Add a reading of one size."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from ..to_torch import TorchCall
 from ..torch_rows import NoRow
 from .rows import row
@@ -116,7 +114,7 @@ def slice_(w: StepWriter, call: Any, x: Any) -> Any:
 
 
 def _group(w: StepWriter, index: tuple) -> Any:
-    return w._operand(index if len(index) > 1 else index[0])
+    return w.operand(index if len(index) > 1 else index[0])
 
 
 @row("slice_like")
@@ -340,6 +338,3 @@ def adaptive_pooling(w: StepWriter, call: Any, x: Any) -> Any:
     size = tuple(call.out_shape()[2:])
     return w.add(Call("F.adaptive_avg_pool2d", (x, Const(size))))
 
-
-def _flag(name: str) -> torch.dtype:
-    return getattr(torch, name)
