@@ -110,6 +110,20 @@ def to_torch(
     return TorchWriter(source).run()
 
 
+class PredictionModule(fx.GraphModule):
+    """A program that predicts: it has no dropout and fixed statistics, so it cannot be trained."""
+
+    def train(self, mode: bool = True) -> PredictionModule:
+        """Return the module; training mode is an error."""
+        if mode:
+            raise UnsupportedTorch(
+                "to_torch gives a program that predicts: Dropout is left out and BatchNorm uses "
+                "its moving statistics. mx.convert.port (mx port) writes PyTorch code that can be "
+                "trained; net.as_torch() is a live module."
+            )
+        return super().train(False)
+
+
 class TorchWriter:
     """Writes one graph as an `fx.Graph`."""
 
@@ -157,7 +171,7 @@ class TorchWriter:
         self.graph.eliminate_dead_code(_has_effect)
         self._drop_unused()
         self.graph.lint()
-        created = fx.GraphModule(self.root, self.graph, self.model.name)
+        created = PredictionModule(self.root, self.graph, self.model.name)
         created.meta["fixed_sizes"] = sorted(self._fixed)
         created.eval()
         return created

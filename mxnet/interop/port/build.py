@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from .losses import LossWriter, split_losses
 from .scopes import BlockTracer, Scope
 from .steps import Port
 from .symbol_scopes import scope_of_graph
-from .weights import lay_out
+from .weights import Layout, lay_out
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Draft:
     parts: FileParts
     trainer: Model | None = None
     labels: list[str] = field(default_factory=list)
+    frozen: list[str] = field(default_factory=list)  # MXNet's names of parameters without gradient
 
 
 def draft_block(
@@ -48,7 +50,11 @@ def draft_block(
     if scope.kind == "inline":
         scope = Scope("", "unit", "Model", items=[scope])
     scope.title = name or scope.title or "Model"
-    return Draft(model, _parts(model, scope, type(block).__name__))
+    parameters = block.collect_params()
+    states = {n.name for n in symbol._graph.auxiliary}
+    frozen = [n for n, p in parameters.items() if p.grad_req == "null" and n not in states]
+    parts = _parts(model, scope, type(block).__name__, frozen)
+    return Draft(model, parts, frozen=frozen)
 
 
 def draft_symbol(
@@ -92,14 +98,35 @@ def _complete_shapes(model: Model, names: list[str]) -> dict[str, tuple]:
     return {n: tuple(shapes[n]) for n in names}
 
 
-def _parts(model: Model, scope: Scope, source: str) -> FileParts:
+def _parts(model: Model, scope: Scope, source: str, frozen: Sequence[str] = ()) -> FileParts:
     """Return the parts of the file of a model whose nodes are in scopes."""
     port = Port(model)
     root = fold_sequences(port.build_root(scope))
     classes = plan_classes(root, scope.title, _count_classes(port))
+    layout = lay_out(root)
     return FileParts(
-        scope.title, source, classes, lay_out(root), port.functions, version=mxnext_version
+        scope.title,
+        source,
+        classes,
+        layout,
+        port.functions,
+        version=mxnext_version,
+        skeletons=port.skeletons,
+        factors=_factors(model, layout),
+        frozen=[p for p, s in layout.sources.items() if s.names and set(s.names) <= set(frozen)],
     )
+
+
+def _factors(model: Model, layout: Layout) -> dict[str, tuple[float, float]]:
+    """Return `lr_mult` and `wd_mult` of the parameters that have them, by their torch names."""
+    factors: dict[str, tuple[float, float]] = {}
+    extra = {n.name: n.extra for n in model.graph.arguments}
+    for path, source in layout.sources.items():
+        for name in source.names[:1]:
+            pair = [float(extra.get(name, {}).get(k, 1)) for k in ("__lr_mult__", "__wd_mult__")]
+            if pair != [1.0, 1.0]:
+                factors[path] = (pair[0], pair[1])
+    return factors
 
 
 def _count_classes(port: Port) -> int | None:

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .classes import ClassDefinition
-from .emit import class_lines
+from .emit import class_lines, literal
 from .weights import Layout
 
 FUNCTIONS = Path(__file__).with_name("functions")
 
 HEADER = '''"""{title}, in PyTorch.
 
-Generated from {source} by MXNext {version}, which compared both:
+Generated from {source} by MXNext {version}.
 {errors}
 """
 '''
@@ -24,8 +24,27 @@ Generated from {source} by MXNext {version}, which compared both:
 LOAD = '''def load(path: str = "model.safetensors") -> {title}:
     """Return the model with its trained parameters."""
     model = {title}()
-    model.load_state_dict(load_file(path))
+    model.load_state_dict(load_file(path)){frozen}
     return model
+'''
+
+FROZEN = """
+    for name in {names}:
+        model.get_parameter(name).requires_grad_(False)"""
+
+GROUPS = '''def parameter_groups(
+    model: {title}, lr: float, weight_decay: float = 0.0
+) -> list[dict[str, Any]]:
+    """Return the groups of an optimizer, with MXNet's `lr_mult` and `wd_mult`."""
+    factors = {{
+{factors}
+    }}
+    groups = []
+    for name, parameter in model.named_parameters():
+        lr_mult, wd_mult = factors.get(name, (1.0, 1.0))
+        rates = {{"lr": lr * lr_mult, "weight_decay": weight_decay * wd_mult}}
+        groups.append({{"params": [parameter], **rates}})
+    return groups
 '''
 
 
@@ -40,6 +59,9 @@ class FileParts:
     functions: dict[str, str] = field(default_factory=dict)
     extra: list[str] = field(default_factory=list)  # functions written for this model: losses
     version: str = ""
+    skeletons: dict[str, str] = field(default_factory=dict)  # classes of custom operators
+    factors: dict[str, tuple[float, float]] = field(default_factory=dict)  # lr_mult, wd_mult
+    frozen: list[str] = field(default_factory=list)  # parameters that are not trained
 
 
 def write_file(parts: FileParts, errors: Sequence[str]) -> str:
@@ -48,8 +70,12 @@ def write_file(parts: FileParts, errors: Sequence[str]) -> str:
     ties = [f"        self.{_attribute(a)} = self.{_attribute(b)}" for a, b in parts.layout.ties]
     if ties:
         blocks[-1] = _insert_before_forward(blocks[-1], ties)
-    blocks.append(LOAD.format(title=parts.title).rstrip())
+    blocks.append(LOAD.format(title=parts.title, frozen=_frozen(parts.frozen)).rstrip())
     blocks += parts.extra
+    if parts.factors:
+        rows = [f'        "{n}": {literal(f)},' for n, f in parts.factors.items()]
+        blocks.append(GROUPS.format(title=parts.title, factors="\n".join(rows)).rstrip())
+    blocks += parts.skeletons.values()
     names = dict(parts.functions)
     if re.search(r"\bConcat\b", "\n".join(blocks)):
         names["Concat"] = "concat"
@@ -63,9 +89,19 @@ def write_file(parts: FileParts, errors: Sequence[str]) -> str:
         title=parts.title,
         source=parts.source,
         version=parts.version,
-        errors="\n".join(errors) or "not compared yet.",
+        errors="\n".join(errors) or "Not compared yet.",
     )
     return f"{header}\n{_imports(body, imports)}\n\n\n{body}"
+
+
+def _frozen(names: list[str]) -> str:
+    if not names:
+        return ""
+    shown = literal(tuple(names))
+    if len(shown) > 70:
+        inner = "".join(f'        "{name}",\n' for name in names)
+        shown = f"(\n{inner}    )"
+    return FROZEN.format(names=shown)
 
 
 def _attribute(path: str) -> str:
@@ -84,6 +120,8 @@ def _imports(body: str, extra: set[str]) -> str:
         lines.discard("import torch")
     if re.search(r"\bF\.", body):
         lines.add("import torch.nn.functional as F")
+    if re.search(r"\bAny\b", body):
+        lines.add("from typing import Any")
     names = [n for n in ("Tensor", "nn") if re.search(rf"\b{n}\b", body)]
     lines.add(f"from torch import {', '.join(names)}")
     lines.add("from safetensors.torch import load_file")

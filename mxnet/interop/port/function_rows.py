@@ -4,12 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ...runtime.custom.custom import props
 from ..torch_rows import NoRow
 from .rows import row
 from .tree import Call, Const
 
 if TYPE_CHECKING:
     from .steps import StepWriter
+
+
+SKELETON = '''class {name}(torch.autograd.Function):
+    """The custom operator `{op_type}`, which is still to be written."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Any:
+        raise NotImplementedError("port forward of {source}")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        raise NotImplementedError("port backward of {source}")'''
+
+
+@row("Custom")
+def custom(w: StepWriter, call: Any, *inputs: Any) -> Any:
+    """A class that raises NotImplementedError and names the MXNet class to port."""
+    op_type = call.attrs["op_type"]
+    words = "".join(c if c.isalnum() else " " for c in op_type).split()
+    name = "".join(word[:1].upper() + word[1:] for word in words) + "Function"
+    cls = props.get(op_type)
+    source = op_type if cls is None else f"{cls.__module__}.{cls.__qualname__}"
+    text = SKELETON.format(name=name, op_type=op_type, source=source)
+    w.port.skeletons[name] = text
+    return w.add(Call(f"{name}.apply", inputs), call.node.outputs)
 
 
 def _options(pairs: dict[str, tuple[Any, Any]]) -> tuple[tuple[str, Const], ...]:

@@ -149,7 +149,10 @@ def softmax_output(w: LossWriter, node: Node, x: str, label: str) -> str:
     """F.cross_entropy, or `softmax_loss` where labels are ignored, smoothed or averaged."""
     a, shape = node.typed, w.shape(node)
     is_plain = not a["use_ignore"] and not a["smooth_alpha"] and a["normalization"] != "valid"
+    counts_ignored = a["normalization"] == "valid" and not a["use_ignore"]
     if a["out_grad"] or (a["multi_output"] and a["smooth_alpha"]):
+        raise _unsupported(node)
+    if counts_ignored and a["ignore_label"] != -1:
         raise _unsupported(node)
     if is_plain and len(shape) == 2 and not a["multi_output"]:
         reduction = "mean" if a["normalization"] == "batch" else "sum"

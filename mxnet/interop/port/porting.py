@@ -109,8 +109,12 @@ def _verify_and_write(draft: Draft, folder: Path | None, inputs: Any, tolerance:
         weights = at / "model.safetensors"
         safetensors_file.write(weights, parts.layout.state_dict(arrays))
         (at / "model.py").write_text(write_file(parts, ()), encoding="utf-8")
-        reference = Reference(model, draft.trainer, draft.labels)
-        Verifier(at, reference, parts.layout, tolerance).run(report, given)
+        reference = Reference(model, draft.trainer, draft.labels, draft.frozen)
+        verifier = Verifier(at, reference, parts.layout, tolerance)
+        if parts.skeletons:
+            verifier.check_loading(report, parts.skeletons)
+        else:
+            verifier.run(report, given)
         text = write_file(parts, _header(report))
         report.lines = len(text.splitlines())
         if folder is not None:
@@ -119,7 +123,10 @@ def _verify_and_write(draft: Draft, folder: Path | None, inputs: Any, tolerance:
 
 
 def _header(report: PortReport) -> list[str]:
-    return [f"- {row.check}: largest relative error {row.error:.1e}" for row in report.rows]
+    if not report.rows:
+        return report.notes
+    errors = [f"- {row.check}: {row.error:.1e}" for row in report.rows]
+    return ["Largest errors against MXNet, relative to the largest number:", *errors]
 
 
 def _publish(folder: Path, text: str, weights: Path, report: PortReport) -> None:

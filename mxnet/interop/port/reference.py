@@ -24,7 +24,7 @@ Arrays = dict[str, np.ndarray]
 
 STEPS = 5
 MIN_BATCH = 4  # of training
-STEP_SIZE = 0.001  # of the first step, relative to the largest parameter
+STEP_SIZE = 0.0001  # of the first step, relative to the largest parameter
 INDEX_READERS = tuple(registry.get(n) for n in ("Embedding", "take", "one_hot", "pick"))
 SUPPRESSIONS = tuple(
     registry.get(f"_contrib_{n}")
@@ -53,8 +53,11 @@ class Training:
 class Reference:
     """Runs a model in MXNet, in prediction and in training."""
 
-    def __init__(self, model: Model, trainer: Model | None = None, labels: Any = ()) -> None:
+    def __init__(
+        self, model: Model, trainer: Model | None = None, labels: Any = (), frozen: Any = ()
+    ) -> None:
         self.model = model
+        self.frozen = set(frozen)
         self.trainer = trainer or model  # with output layers
         self.labels = list(labels)
         self.indices = _index_sizes(self.trainer)
@@ -238,7 +241,8 @@ class Reference:
         args, grads = {}, {}
         for name, shape in zip(names, result, strict=True):
             args[name] = arrays[name] if name in arrays else ndarray.zeros(shape, dtype=dtype)
-            if grad_req != "null" and name in self.model.arrays:
+            is_trained = name in self.model.arrays and name not in self.frozen
+            if grad_req != "null" and is_trained:
                 grads[name] = ndarray.zeros(args[name].shape, dtype=dtype)
         aux = {n.name: arrays[n.name] for n in symbol._graph.auxiliary}
         requests = {n: grad_req if n in grads else "null" for n in args}

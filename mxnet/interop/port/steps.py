@@ -81,6 +81,7 @@ class Port:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.outputs: dict[Any, dict[tuple[int, int], None]] = {}
+        self.skeletons: dict[str, str] = {}
         self.functions: dict[str, str] = {}  # names in the file, with the module that has them
         graph, params = model.graph, model.params
         shapes = {n: tuple(t.shape) for n, t in params.items()}

@@ -271,6 +271,17 @@ def div_sqrt_dim(w: StepWriter, call: Any, x: Any) -> Any:
     return w.add(Infix("/", x, Const(float(call.rank_checked(0)[-1]) ** 0.5)))
 
 
+@row("_mul_scalar", "_div_scalar")
+def scale(w: StepWriter, call: Any, x: Any) -> Any:
+    """A product or quotient, unless by one."""
+    number = float(call.attrs["scalar"])
+    if not call.is_float:
+        raise NoRow
+    if number == 1:
+        return x
+    return w.add(Infix("*" if call.op.name == "_mul_scalar" else "/", x, Const(number)))
+
+
 def _compare_scalar(name: str, sign: str) -> None:
     @row(name)
     def build(w: StepWriter, call: Any, x: Any) -> Any:

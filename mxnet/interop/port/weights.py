@@ -70,7 +70,7 @@ def _add(layout: Layout, first: dict[tuple, str], path: str, source: TensorSourc
     layout.sources[path] = source
     if source.constant is not None:
         return
-    key = (source.names, None if source.index is None else tuple(source.index.reshape(-1).tolist()))
+    key = (source.names, None if source.index is None else source.index.numpy().tobytes())
     if key in first:
         layout.ties.append((path, first[key]))
     else:

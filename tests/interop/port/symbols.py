@@ -94,7 +94,7 @@ def ssd(classes: int = 3) -> Any:
     anchor = sym.Reshape(sym.Concat(*anchors, dim=1), shape=(0, -1, 4), name="multibox_anchors")
     prob = sym.softmax(cls, axis=1, name="cls_prob")
     return sym.contrib.MultiBoxDetection(prob, loc, anchor, name="detection",
-                                         nms_threshold=0.5, nms_topk=100)  # fmt: skip
+                                         nms_threshold=0.5, nms_topk=20)  # fmt: skip
 
 
 def face_network() -> Any:
