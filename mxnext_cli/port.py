@@ -78,12 +78,17 @@ def _print(args: argparse.Namespace, report: PortReport) -> None:
     if args.json:
         rows = [row._asdict() for row in report.rows]
         print_json(
-            {"compared": rows, "notes": report.notes, "lines": report.lines, "written": report.files}
+            {
+                "compared": rows,
+                "notes": report.notes,
+                "lines": report.lines,
+                "written": report.files,
+            }
         )
         return
     print_table(
         ("compared", "values", "largest relative error", "allowed"),
-        [(r.check, r.count, f"{r.error:.1e}", f"{r.tolerance:.0e}") for r in report.rows],
+        [(r.check, r.values, f"{r.error:.1e}", f"{r.tolerance:.0e}") for r in report.rows],
         right=(1, 2, 3),
     )
     for note in report.notes:

@@ -10,10 +10,10 @@ import torch
 
 from ... import symbol as sym
 from ...error import InvalidValue
-from ..source import Model, Shapes, as_model
 from ...gluon import HybridBlock
 from ...libinfo import mxnext_version
 from ...symbol import Symbol
+from ..source import Model, Shapes, as_model
 from .classes import fold_sequences, plan_classes
 from .file import FileParts
 from .losses import LossWriter, split_losses

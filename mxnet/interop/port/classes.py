@@ -146,9 +146,7 @@ def _group_units(root: Module) -> list[list[Unit]]:
         return own
 
     measure(root)
-    units: dict[int, Unit] = {
-        id(m): m for path, m in walk(root) if path and isinstance(m, Unit)
-    }
+    units: dict[int, Unit] = {id(m): m for path, m in walk(root) if path and isinstance(m, Unit)}
     groups: dict[str, list[Unit]] = {}
     for unit in units.values():
         groups.setdefault(unit.title, []).append(unit)

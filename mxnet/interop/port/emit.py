@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence as List
+from collections.abc import Callable
+from collections.abc import Sequence as List
 from typing import Any
 
 import torch
@@ -263,8 +264,12 @@ class ForwardWriter:
             is_changed = False
             for step in frontier:
                 for value in operands(step.expression):
-                    producer = self.producer.get(value.number)
-                    if producer != before(at) or self.uses[value.number] != 1 or producer in inlined:
+                    producer = self.producer.get(value.number, -1)
+                    if (
+                        producer != before(at)
+                        or self.uses[value.number] != 1
+                        or producer in inlined
+                    ):
                         continue
                     source = self.unit.steps[producer]
                     if len(source.outputs) > 1 or _ends_line(source, step):
@@ -614,8 +619,9 @@ def describe(definition: ClassDefinition) -> str:
             return f"{_capital(', '.join(kinds[:-1]))} and {kinds[-1]}."
         return f"A sequence of {len(kinds)} layers."
     kinds = list(dict.fromkeys(_noun(m) for _, m in module.members if not isinstance(m, Param)))
-    if 0 < len(kinds) and len(", ".join(kinds)) < 50:
-        return f"A block of {' and '.join([', '.join(kinds[:-1]), kinds[-1]] if kinds[:-1] else kinds)}."
+    if kinds and len(", ".join(kinds)) < 50:
+        parts = [", ".join(kinds[:-1]), kinds[-1]] if kinds[:-1] else kinds
+        return f"A block of {' and '.join(parts)}."
     return f"The block {definition.name}."
 
 

@@ -159,7 +159,7 @@ def softmax_output(w: LossWriter, node: Node, x: str, label: str) -> str:
         text = f'F.cross_entropy({x}, {label}.long(), reduction="{reduction}")'
         return _scaled(text, a["grad_scale"])
     w.functions["softmax_loss"] = "softmax_loss"
-    options = {"dim": 1 if a["multi_output"] else -1}
+    options: dict[str, Any] = {"dim": 1 if a["multi_output"] else -1}
     if a["use_ignore"]:
         options["ignore_label"] = int(a["ignore_label"])
     if a["normalization"] != "null":

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..source import Shapes
 from ...dtypes import to_torch
 from ...error import InvalidValue
 from ...formats import safetensors_file
 from ...formats.atomic import one_commit, replacing
 from ...gluon import HybridBlock
+from ..source import Shapes
 from .build import Draft, draft_block, draft_symbol
 from .file import write_file
 from .reference import Reference
@@ -98,7 +98,9 @@ def _check_folder(folder: Path, force: bool) -> None:
         raise InvalidValue(f"{folder / taken[0]} is there already; force=True replaces it.")
 
 
-def _verify_and_write(draft: Draft, folder: Path | None, inputs: Any, tolerance: float) -> PortReport:
+def _verify_and_write(
+    draft: Draft, folder: Path | None, inputs: Any, tolerance: float
+) -> PortReport:
     model, parts = draft.model, draft.parts
     report = PortReport(parts.title)
     many = [inputs] if isinstance(inputs, Mapping) else list(inputs)
@@ -112,7 +114,7 @@ def _verify_and_write(draft: Draft, folder: Path | None, inputs: Any, tolerance:
         reference = Reference(model, draft.trainer, draft.labels, draft.frozen)
         verifier = Verifier(at, reference, parts.layout, tolerance)
         if parts.skeletons:
-            verifier.check_loading(report, parts.skeletons)
+            verifier.check_loading(report, list(parts.skeletons))
         else:
             verifier.run(report, given)
         text = write_file(parts, _header(report))
@@ -137,4 +139,3 @@ def _publish(folder: Path, text: str, weights: Path, report: PortReport) -> None
         for path, content in zip(report.files, contents, strict=True):
             with replacing(Path(path)) as file:
                 file.write(content)
-

@@ -11,13 +11,13 @@ import torch
 
 from ... import ndarray
 from ...context import cpu
-from ..source import Model, test_inputs
 from ...error import InvalidValue, MXNetError
 from ...graph import Node
 from ...graph.graph import Graph, compose, topological
 from ...graph.passes.infer import infer_shapes
 from ...ops import registry
 from ...symbol import Symbol
+from ..source import Model, test_inputs
 from .losses import LOSS_ROWS
 
 Arrays = dict[str, np.ndarray]
@@ -65,7 +65,7 @@ class Reference:
     # -- inputs -----------------------------------------------------------------------------
 
     def cases(self, given: Mapping[str, Arrays]) -> dict[str, Arrays]:
-        """Return inputs to predict with: random ones, edges, another batch size, and those given."""
+        """Return inputs to predict with: random ones, edges, another batch, and those given."""
         shapes, dtypes = self.model.input_shapes, self.model.numpy_dtypes
         cases = {n: self._in_range(c) for n, c in test_inputs(shapes, dtypes).items()}
         other = {n: (s[0] + 1, *s[1:]) if s else s for n, s in shapes.items()}
@@ -199,9 +199,7 @@ class Reference:
         after = {n: a.asnumpy() for n, a in weights.items()}
         labels = {n: feed[n] for n in self.labels}
         inputs = {n: a for n, a in feed.items() if n not in labels}
-        return Training(
-            inputs, heads, outputs, gradients, states, after, rate, labels, dtype
-        )
+        return Training(inputs, heads, outputs, gradients, states, after, rate, labels, dtype)
 
     @property
     def sets(self) -> list[int]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..torch_rows import NoRow
-from ...ops.nn.recurrent import GATES, unpack_parameters
 from ...ops import registry
-from .tree import Apply, Argument, Call, Const, Group, Infix, Item, TensorSource
+from ...ops.nn.recurrent import GATES, unpack_parameters
+from ..torch_rows import NoRow
+from .tree import Argument, Call, Const, Group, Infix, Item, TensorSource
 
 if TYPE_CHECKING:
-    from .steps import Source, StepWriter
-    from ..to_torch import TorchCall
+    from .steps import PortCall, Source, StepWriter
 
 LayerRow = Callable[..., Any]
 PORT_ROWS: dict[Any, LayerRow] = {}  # by operator record
@@ -68,7 +67,7 @@ def _check_layout(a: dict[str, Any]) -> None:
 
 
 @row("Convolution")
-def convolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: Any = None) -> Any:
+def convolution(w: StepWriter, call: PortCall, x: Any, weight: Source, bias: Any = None) -> Any:
     """nn.Conv1d, nn.Conv2d or nn.Conv3d."""
     a, rank = call.attrs, len(call.attrs["kernel"])
     _check_layout(a)
@@ -86,7 +85,7 @@ def convolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: An
 
 
 @row("Deconvolution")
-def deconvolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: Any = None) -> Any:
+def deconvolution(w: StepWriter, call: PortCall, x: Any, weight: Source, bias: Any = None) -> Any:
     """nn.ConvTranspose1d, 2d or 3d."""
     a, rank = call.attrs, len(call.attrs["kernel"])
     _check_layout(a)
@@ -108,7 +107,7 @@ def deconvolution(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: 
 
 
 @row("FullyConnected")
-def linear(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: Any = None) -> Any:
+def linear(w: StepWriter, call: PortCall, x: Any, weight: Source, bias: Any = None) -> Any:
     """nn.Linear, after nn.Flatten unless the data is flat."""
     shape = call.rank_checked(0)
     if call.attrs["flatten"] and len(shape) != 2:
@@ -123,7 +122,7 @@ def linear(w: StepWriter, call: TorchCall, x: Any, weight: Source, bias: Any = N
 
 
 @row("BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm")
-def batch_norm(w: StepWriter, call: TorchCall, x: Any, *tensors: Any) -> Any:
+def batch_norm(w: StepWriter, call: PortCall, x: Any, *tensors: Any) -> Any:
     """nn.BatchNorm1d, 2d or 3d, which counts momentum the other way round."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["output_mean_var"]:
@@ -153,7 +152,7 @@ def batch_norm(w: StepWriter, call: TorchCall, x: Any, *tensors: Any) -> Any:
 
 
 @row("LayerNorm")
-def layer_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -> Any:
+def layer_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) -> Any:
     """nn.LayerNorm over the last axis."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["axis"] % len(shape) != len(shape) - 1 or a["output_mean_var"]:
@@ -163,7 +162,7 @@ def layer_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) ->
 
 
 @row("GroupNorm")
-def group_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -> Any:
+def group_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) -> Any:
     """nn.GroupNorm, where the scale is that of channels."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["output_mean_var"]:
@@ -181,7 +180,7 @@ def group_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) ->
 
 
 @row("InstanceNorm")
-def instance_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any) -> Any:
+def instance_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) -> Any:
     """nn.InstanceNorm1d, 2d or 3d with a scale."""
     shape = call.rank_checked(0)
     args = (
@@ -194,7 +193,7 @@ def instance_norm(w: StepWriter, call: TorchCall, x: Any, gamma: Any, beta: Any)
 
 
 @row("Embedding")
-def embedding(w: StepWriter, call: TorchCall, x: Any, weight: Source) -> Any:
+def embedding(w: StepWriter, call: PortCall, x: Any, weight: Source) -> Any:
     """nn.Embedding; MXNet takes floats as indices and clips them."""
     rows, width = call.rank_checked(1)
     args = (
@@ -208,7 +207,7 @@ def embedding(w: StepWriter, call: TorchCall, x: Any, weight: Source) -> Any:
 
 
 @row("Dropout")
-def dropout(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def dropout(w: StepWriter, call: PortCall, x: Any) -> Any:
     """nn.Dropout."""
     a = call.attrs
     if a["mode"] == "always":
@@ -222,7 +221,7 @@ def dropout(w: StepWriter, call: TorchCall, x: Any) -> Any:
 
 
 @row("Pooling", "Pooling_v1")
-def pooling(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def pooling(w: StepWriter, call: PortCall, x: Any) -> Any:
     """nn.MaxPool2d, nn.AvgPool2d, nn.AdaptiveAvgPool2d and similar layers."""
     a, shape = call.attrs, call.rank_checked(0)
     if a.get("layout") not in CHANNELS_FIRST:
@@ -287,7 +286,7 @@ ACTIVATIONS = {
 
 
 @row("Activation")
-def activation(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def activation(w: StepWriter, call: PortCall, x: Any) -> Any:
     """The function that `act_type` names."""
     if call.attrs["act_type"] not in ACTIVATIONS:
         raise NoRow
@@ -295,13 +294,13 @@ def activation(w: StepWriter, call: TorchCall, x: Any) -> Any:
 
 
 @row("relu")
-def relu(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def relu(w: StepWriter, call: PortCall, x: Any) -> Any:
     """F.relu."""
     return w.add(Call("F.relu", (x,)))
 
 
 @row("LeakyReLU")
-def leaky_relu(w: StepWriter, call: TorchCall, x: Any, gamma: Any = None) -> Any:
+def leaky_relu(w: StepWriter, call: PortCall, x: Any, gamma: Any = None) -> Any:
     """nn.PReLU, or the function of the other kinds."""
     a, kind = call.attrs, call.attrs["act_type"]
     if kind == "prelu":
@@ -320,7 +319,7 @@ def leaky_relu(w: StepWriter, call: TorchCall, x: Any, gamma: Any = None) -> Any
 
 # The module that computes what a function does, for sequences.
 MODULE_FORMS = {
-    **{function: cls for function, cls in ACTIVATIONS.values()},
+    **dict(ACTIVATIONS.values()),
     "F.leaky_relu": "nn.LeakyReLU",
     "F.elu": "nn.ELU",
     "F.gelu": "nn.GELU",
@@ -332,13 +331,13 @@ MODULE_FORMS = {
 
 
 @row("BlockGrad")
-def stop_gradient(w: StepWriter, call: TorchCall, x: Any) -> Any:
-    """detach."""
+def stop_gradient(w: StepWriter, call: PortCall, x: Any) -> Any:
+    """Detach."""
     return w.add(Call(".detach", (x,)))
 
 
 @row("SliceChannel")
-def split(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def split(w: StepWriter, call: PortCall, x: Any) -> Any:
     """chunk, or unbind where the axis goes."""
     count, axis = call.attrs["num_outputs"], Const(call.attrs["axis"], "dim")
     if count == 1:
@@ -349,8 +348,8 @@ def split(w: StepWriter, call: TorchCall, x: Any) -> Any:
 
 
 @row("Reshape")
-def reshape(w: StepWriter, call: TorchCall, x: Any) -> Any:
-    """reshape with the batch left open."""
+def reshape(w: StepWriter, call: PortCall, x: Any) -> Any:
+    """Reshape with the batch left open."""
     codes = call.attrs["shape"]
     shape, target = call.rank_checked(0), call.out_shape()
     if codes and all(n >= -1 for n in codes):
@@ -374,7 +373,7 @@ def _open_sizes(w: StepWriter, x: Any, shape: Any, target: Any) -> list[Any]:
 
 
 @row("transpose")
-def transpose(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def transpose(w: StepWriter, call: PortCall, x: Any) -> Any:
     """permute, or transpose of two axes."""
     rank = len(call.rank_checked(0))
     axes = tuple(call.attrs["axes"] or range(rank - 1, -1, -1))
@@ -385,19 +384,19 @@ def transpose(w: StepWriter, call: TorchCall, x: Any) -> Any:
 
 
 @row("SwapAxis")
-def swap_axis(w: StepWriter, call: TorchCall, x: Any) -> Any:
-    """transpose."""
+def swap_axis(w: StepWriter, call: PortCall, x: Any) -> Any:
+    """Transpose."""
     return w.add(Call(".transpose", (x, Const(call.attrs["dim1"]), Const(call.attrs["dim2"]))))
 
 
 @row("expand_dims")
-def expand_dims(w: StepWriter, call: TorchCall, x: Any) -> Any:
-    """unsqueeze."""
+def expand_dims(w: StepWriter, call: PortCall, x: Any) -> Any:
+    """Unsqueeze."""
     return w.add(Call(".unsqueeze", (x, Const(call.attrs["axis"]))))
 
 
 @row("add_n")
-def add_n(w: StepWriter, call: TorchCall, *xs: Any) -> Any:
+def add_n(w: StepWriter, call: PortCall, *xs: Any) -> Any:
     """A sum."""
     total = xs[0]
     for x in xs[1:]:
@@ -407,7 +406,7 @@ def add_n(w: StepWriter, call: TorchCall, *xs: Any) -> Any:
 
 def _comparison(name: str, sign: str) -> None:
     @row(name)
-    def build(w: StepWriter, call: TorchCall, a: Any, b: Any) -> Any:
+    def build(w: StepWriter, call: PortCall, a: Any, b: Any) -> Any:
         return w.add(Call(".to", (w.add(Infix(sign, a, b)), Const(call.out_dtypes[0]))))
 
 
@@ -423,7 +422,7 @@ for _name, _sign in (
 
 
 @row("L2Normalization")
-def l2_normalization(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def l2_normalization(w: StepWriter, call: PortCall, x: Any) -> Any:
     """The function `l2_normalize`."""
     name = w.use_function("l2_normalize")
     mode = Const(call.attrs["mode"], "mode")
@@ -431,7 +430,7 @@ def l2_normalization(w: StepWriter, call: TorchCall, x: Any) -> Any:
 
 
 @row("LRN")
-def local_response_norm(w: StepWriter, call: TorchCall, x: Any) -> Any:
+def local_response_norm(w: StepWriter, call: PortCall, x: Any) -> Any:
     """F.local_response_norm, whose alpha is divided by the size as MXNet's is."""
     a = call.attrs
     options = tuple((k, Const(float(a[j]))) for k, j in (("alpha", "alpha"), ("beta", "beta"),
@@ -445,7 +444,7 @@ RECURRENT = {"lstm": "nn.LSTM", "gru": "nn.GRU", "rnn_tanh": "nn.RNN", "rnn_relu
 
 
 @row("RNN")
-def rnn(w: StepWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) -> Any:
+def rnn(w: StepWriter, call: PortCall, x: Any, parameters: Any, *states: Any) -> Any:
     """nn.LSTM, nn.GRU or nn.RNN, without states where they are zeros."""
     a, features = call.attrs, call.rank_checked(0)[-1]
     clips = a["lstm_state_clip_min"] is not None or a["lstm_state_clip_max"] is not None
@@ -465,7 +464,8 @@ def rnn(w: StepWriter, call: TorchCall, x: Any, parameters: Any, *states: Any) -
     if a["projection_size"]:
         args.append(option("proj_size", a["projection_size"], 0, "channels:out"))
     indices = w.gather(call, 1)
-    pieces = unpack_parameters(indices.index, *sizes, GATES[a["mode"]], a["projection_size"])
+    packed: Any = indices.index
+    pieces = unpack_parameters(packed, *sizes, GATES[a["mode"]], a["projection_size"])
     tensors = dict(zip(_rnn_names(a, directions), pieces, strict=True))
     sources = {name: TensorSource(indices.names, piece) for name, piece in tensors.items()}
     zeros = all(w.is_zeros(call.node.inputs[i]) for i in range(2, len(call.node.inputs)))

@@ -184,7 +184,10 @@ def _argument_names(block: Block, inputs: tuple) -> tuple[str, ...]:
     """Return the names of the arguments in the block's own code."""
     function = getattr(block, "hybrid_forward", None)
     skipped = 1
-    if function is None or type(block).hybrid_forward is nn.HybridBlock.hybrid_forward:
+    if (
+        function is None
+        or getattr(type(block), "hybrid_forward", None) is nn.HybridBlock.hybrid_forward
+    ):
         function, skipped = block.forward, 0
     names = [
         p.name

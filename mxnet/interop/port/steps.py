@@ -6,22 +6,24 @@ import dataclasses
 import keyword
 import operator
 import re
-from collections.abc import Callable, Sequence as List
+from collections.abc import Callable
+from collections.abc import Sequence as List
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, fx
 import torch.nn.functional as F
+from torch import Tensor, fx
 
 from ...base import is_np_shape
-from ..source import Model
-from ..to_torch import TorchCall, UnsupportedTorch
-from ..torch_rows import TORCH_ROWS, NoRow
 from ...graph import Entry, Node
 from ...graph.passes.infer import infer_shapes, infer_types
 from ...ops.declare import Op
-from . import function_rows as function_rows, tensor_rows as tensor_rows  # they register rows
+from ..source import Model
+from ..to_torch import TorchCall, UnsupportedTorch
+from ..torch_rows import TORCH_ROWS, NoRow
+from . import function_rows as function_rows  # they register rows
+from . import tensor_rows as tensor_rows
 from .rows import MODULE_FORMS, PORT_ROWS
 from .scopes import Scope, boundary
 from .tree import (
@@ -160,8 +162,7 @@ def _derived(graph: Any, params: set[str]) -> set[Node]:
         if node.op is None or not node.inputs or node in heads:
             continue
         if all(
-            e.node in derived or (e.node.op is None and e.node.name in params)
-            for e in node.inputs
+            e.node in derived or (e.node.op is None and e.node.name in params) for e in node.inputs
         ):
             derived.add(node)
     return derived
@@ -268,7 +269,9 @@ class StepWriter:
                 del self.steps[before[0] :]
                 self.count, self.members = before[1], before[2]
         raw = op.raw
-        is_plain = raw is not None and not call.attrs and all(t.is_floating_point for t in call.dtypes)
+        is_plain = (
+            raw is not None and not call.attrs and all(t.is_floating_point for t in call.dtypes)
+        )
         if is_plain and call.dtypes[0] == call.out_dtypes[0]:
             return self.call(raw, *(self.operand(i) for i in inputs))
         raise self.unsupported(call, "has no row yet; nothing of torch is known to compute it.")
@@ -396,13 +399,14 @@ class StepWriter:
     @staticmethod
     def is_zeros(entry: Entry) -> bool:
         """Return whether an entry is an array of zeros."""
-        return entry.node.op is not None and entry.node.op.name in ("_zeros", "_zeros_without_dtype")
+        return entry.node.op is not None and entry.node.op.name in (
+            "_zeros",
+            "_zeros_without_dtype",
+        )
 
     def unsupported(self, call: TorchCall, why: str) -> UnsupportedTorch:
         """Return the error that a node cannot be ported."""
-        return UnsupportedPort(
-            f"mx port: operator {call.op.name} (node {call.node.name!r}) {why}"
-        )
+        return UnsupportedPort(f"mx port: operator {call.op.name} (node {call.node.name!r}) {why}")
 
     # -- what rows of to_torch call ---------------------------------------------------------
 

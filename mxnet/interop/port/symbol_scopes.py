@@ -171,9 +171,7 @@ class _Nesting:
         """Return whether other nodes read the group's parameters, as steps of a cell do."""
         inside = set(group)
         names = set(self._identity(list(group)) or ())
-        return any(
-            e.node.name in names for n in self.nodes if n not in inside for e in n.inputs
-        )
+        return any(e.node.name in names for n in self.nodes if n not in inside for e in n.inputs)
 
     # -- order ------------------------------------------------------------------------------
 
@@ -272,8 +270,10 @@ class _Nesting:
             branch = self._above(inside[entry.node], inside)
             branch = [item for item in rest if item in branch and item not in items]
             items += self._by_flow(branch) if len(branch) > 1 else branch
-        left = [item for item in rest if not any(set(_nodes(item)) <= set(_nodes(i)) for i in items)]
-        return self._sort([*items, *left]) + [join]
+        left = [
+            item for item in rest if not any(set(_nodes(item)) <= set(_nodes(i)) for i in items)
+        ]
+        return [*self._sort([*items, *left]), join]
 
     def _above(self, item: Any, inside: dict[Node, Any]) -> Items:
         result: Items = []

@@ -62,8 +62,10 @@ def _reduction(name: str, method: str) -> None:
         keep = (("keepdim", Const(True)),) if a["keepdims"] and rank else ()
         result = w.add(Call(method, (x, dim), keep))
         # MXNet has no arrays without axes: a full reduction gives one number in a vector.
-        return result if call.out_shape() and len(axes) < rank or a["keepdims"] else w.add(
-            Call(".reshape", (result, Const(1)))
+        return (
+            result
+            if (call.out_shape() and len(axes) < rank) or a["keepdims"]
+            else w.add(Call(".reshape", (result, Const(1))))
         )
 
 
@@ -113,13 +115,13 @@ def slice_(w: StepWriter, call: Any, x: Any) -> Any:
     return w.add(Item(x, _group(w, index)))
 
 
-def _group(w: StepWriter, index: tuple) -> Any:
-    return w.operand(index if len(index) > 1 else index[0])
+def _group(w: StepWriter, index: tuple[Any, ...]) -> Any:
+    return w.operand(index[0] if len(index) == 1 else index)
 
 
 @row("slice_like")
 def slice_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
-    """narrow to the sizes of another tensor."""
+    """Narrow to the sizes of another tensor."""
     for axis in call.attrs["axes"] or range(len(call.rank_checked(0))):
         if call.rank_checked(0)[axis] == call.rank_checked(1)[axis]:
             continue
@@ -138,7 +140,7 @@ def broadcast_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
 
 @row("broadcast_axis", "broadcast_to")
 def broadcast_axis(w: StepWriter, call: Any, x: Any) -> Any:
-    """expand."""
+    """Expand."""
     sizes = call.rank_checked(0), call.out_shape()
     target = [Const(-1 if a == b else b) for a, b in zip(*sizes, strict=True)]
     return w.add(Call(".expand", (x, *target)))
@@ -146,7 +148,7 @@ def broadcast_axis(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("tile")
 def tile(w: StepWriter, call: Any, x: Any) -> Any:
-    """tile."""
+    """Tile."""
     return w.add(Call(".tile", (x, *(Const(n) for n in call.attrs["reps"]))))
 
 
@@ -178,7 +180,9 @@ def one_hot(w: StepWriter, call: Any, x: Any) -> Any:
     if (a["on_value"], a["off_value"]) != (1.0, 0.0):
         raise NoRow
     index = w.add(Call(".long", (x,)))
-    return w.add(Call(".to", (w.add(Call("F.one_hot", (index, Const(a["depth"])))), Const(a["dtype"]))))
+    return w.add(
+        Call(".to", (w.add(Call("F.one_hot", (index, Const(a["depth"])))), Const(a["dtype"])))
+    )
 
 
 @row("Cast")
@@ -197,7 +201,7 @@ def like(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("squeeze")
 def squeeze(w: StepWriter, call: Any, x: Any) -> Any:
-    """squeeze."""
+    """Squeeze."""
     axis = call.attrs["axis"]
     if axis is None:
         axes: Any = tuple(i for i, n in enumerate(call.rank_checked(0)) if n == 1)
@@ -208,7 +212,7 @@ def squeeze(w: StepWriter, call: Any, x: Any) -> Any:
 
 @row("reverse")
 def reverse(w: StepWriter, call: Any, x: Any) -> Any:
-    """flip."""
+    """Flip."""
     return w.add(Call(".flip", (x, *(Const(n) for n in call.attrs["axis"]))))
 
 
@@ -234,12 +238,14 @@ def take(w: StepWriter, call: Any, x: Any, index: Any) -> Any:
 
 @row("pick")
 def pick(w: StepWriter, call: Any, x: Any, index: Any) -> Any:
-    """gather along the last axis."""
+    """Gather along the last axis."""
     a, shape = call.attrs, call.rank_checked(0)
     if a["axis"] is None or len(call.rank_checked(1)) != len(shape) - 1 or a["mode"] != "clip":
         raise NoRow
     axis = a["axis"] % len(shape)
-    index = w.add(Call(".clamp", (w.add(Call(".long", (index,))), Const(0), Const(shape[axis] - 1))))
+    index = w.add(
+        Call(".clamp", (w.add(Call(".long", (index,))), Const(0), Const(shape[axis] - 1)))
+    )
     index = w.add(Call(".unsqueeze", (index, Const(axis))))
     result = w.add(Call(".gather", (x, Const(axis), index)))
     return result if a["keepdims"] else w.add(Call(".squeeze", (result, Const(axis))))
@@ -262,7 +268,9 @@ def flatten(w: StepWriter, call: Any, x: Any) -> Any:
     rank = len(call.rank_checked(0))
     if rank == 2:
         return x
-    return w.add(Call("torch.flatten", (x, Const(1))) if rank > 1 else Call(".unsqueeze", (x, Const(1))))
+    return w.add(
+        Call("torch.flatten", (x, Const(1))) if rank > 1 else Call(".unsqueeze", (x, Const(1)))
+    )
 
 
 @row("_contrib_div_sqrt_dim")
@@ -321,7 +329,9 @@ def arange(w: StepWriter, call: Any) -> Any:
     device = w.add(Call(".device", (Value(0),)))
     options = (("dtype", Const(call.out_dtypes[0])), ("device", device))
     numbers = [int(n) if n == int(n) else n for n in (a["start"], a["stop"], a["step"])]
-    parts = numbers[1:2] if numbers[0] == 0 and numbers[2] == 1 else numbers[: 2 + (numbers[2] != 1)]
+    parts = (
+        numbers[1:2] if numbers[0] == 0 and numbers[2] == 1 else numbers[: 2 + (numbers[2] != 1)]
+    )
     return w.add(Call("torch.arange", tuple(Const(n) for n in parts), options))
 
 
@@ -348,4 +358,3 @@ def adaptive_pooling(w: StepWriter, call: Any, x: Any) -> Any:
     """F.adaptive_avg_pool2d."""
     size = tuple(call.out_shape()[2:])
     return w.add(Call("F.adaptive_avg_pool2d", (x, Const(size))))
-

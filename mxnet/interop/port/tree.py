@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -99,7 +99,8 @@ class Step:
 # -- modules ---------------------------------------------------------------------------------------
 
 
-class TensorSource(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class TensorSource:
     """Where a tensor of the torch module comes from.
 
     It is the concatenation of the flat arrays `names`, indexed by `index` (None: as it is), or a

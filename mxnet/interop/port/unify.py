@@ -57,8 +57,9 @@ class _Merger:
         self.row: dict[int, Any] = {}
         self.values: dict[int, int] = {}
 
-    def merge(self, a: Any, b: Any) -> Any:
+    def merge(self, a: Any, other: Any) -> Any:
         """Return what both have in common, with slots where literals differ."""
+        b: Any = other
         if isinstance(a, Slot):
             if not isinstance(b, Const) or b.role != a.role:
                 raise Mismatch
@@ -66,7 +67,8 @@ class _Merger:
             return a
         if isinstance(a, Const):
             return self._merge_literals(a, b)
-        if isinstance(a, OptionalModule) and not isinstance(b, OptionalModule):
+        is_optional = type(b) is OptionalModule
+        if isinstance(a, OptionalModule) and not is_optional:
             self._set_flag(a.flag, True)
             return dataclasses.replace(a, module=self.merge(a.module, b))
         if type(a) is not type(b):
@@ -340,7 +342,7 @@ def _derive_channels(groups: list[_Group]) -> dict[str, str]:
             if group is base or group.name in derived or group.name == "in_channels":
                 continue
             text = _ratio(base, group)
-            if text is not None and not (order.get(group.name, 3) == 0):
+            if text is not None and order.get(group.name, 3) != 0:
                 derived[group.name] = text
     return derived
 

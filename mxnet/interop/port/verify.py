@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ..source import ConversionError
 from ...formats import safetensors_file
+from ..source import ConversionError
 from .reference import STEPS, Arrays, Reference, Training
 from .weights import Layout
 
@@ -38,7 +38,7 @@ class Row(NamedTuple):
     error: float
     tolerance: float
     worst: str
-    count: int
+    values: int
 
     @property
     def passed(self) -> bool:
@@ -74,9 +74,8 @@ class PortReport:
         """Return the report as a table."""
         lines = [f"{'compared':28} {'values':>6}  {'error':>8}  {'allowed':>7}  worst"]
         for row in self.rows:
-            lines.append(
-                f"{row.check:28} {row.count:6}  {row.error:8.1e}  {row.tolerance:7.0e}  {row.worst}"
-            )
+            sizes = f"{row.values:6}  {row.error:8.1e}  {row.tolerance:7.0e}"
+            lines.append(f"{row.check:28} {sizes}  {row.worst}")
         return "\n".join([*lines, *self.notes])
 
     def markdown(self) -> str:
@@ -84,7 +83,7 @@ class PortReport:
         lines = [f"# {self.name}", "", "| compared | values | largest relative error | allowed |"]
         lines.append("|---|---|---|---|")
         for row in self.rows:
-            lines.append(f"| {row.check} | {row.count} | {row.error:.1e} | {row.tolerance:.0e} |")
+            lines.append(f"| {row.check} | {row.values} | {row.error:.1e} | {row.tolerance:.0e} |")
         lines += ["", *(f"- {note}" for note in self.notes), ""]
         return "\n".join(lines)
 
@@ -211,9 +210,7 @@ class Verifier:
             raise ConversionError(f"the ported model crashed its process ({name}) in {at}.")
         errors = done.stderr.strip().splitlines() or ["no message"]
         shown = "\n".join(line[:300] for line in errors[-6:])
-        raise ConversionError(
-            f"the ported model failed in {at}; nothing was written:\n{shown}"
-        )
+        raise ConversionError(f"the ported model failed in {at}; nothing was written:\n{shown}")
 
     def _fill(self, report: PortReport, rows: list[dict[str, Any]]) -> None:
         training = 0.0 if self.training is None else TRAINING_TOLERANCE[self.training.dtype]

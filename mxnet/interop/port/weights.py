@@ -61,8 +61,8 @@ def lay_out(root: Any) -> Layout:
                 _add(layout, first, prefix + name, source)
         elif isinstance(module, Param):
             _add(layout, first, path, module.source)
-        elif getattr(module, "node", ""):
-            layout.nodes.setdefault(path, module.node)
+        elif node := getattr(module, "node", ""):
+            layout.nodes.setdefault(path, node)
     return layout
 
 

@@ -59,7 +59,9 @@ class EncoderLayer(nn.HybridBlock):
 class Bert(nn.HybridBlock):
     """Word, type and position embeddings, and an encoder."""
 
-    def __init__(self, vocabulary: int = 30, units: int = 16, layers: int = 2, **kwargs: Any) -> None:
+    def __init__(
+        self, vocabulary: int = 30, units: int = 16, layers: int = 2, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         with self.name_scope():
             self.word_embed = nn.Embedding(vocabulary, units)

@@ -43,7 +43,9 @@ def resnet(units: tuple = (2, 2), widths: tuple = (8, 16, 32), classes: int = 10
     return sym.SoftmaxOutput(body, name="softmax")
 
 
-def conv_factory(data: Any, width: int, kernel: Any, name: str, pad: Any = (0, 0), stride: Any = (1, 1)) -> Any:
+def conv_factory(
+    data: Any, width: int, kernel: Any, name: str, pad: Any = (0, 0), stride: Any = (1, 1)
+) -> Any:
     conv = sym.Convolution(data, num_filter=width, kernel=kernel, stride=stride, pad=pad,
                            no_bias=True, name=f"{name}_conv2d")  # fmt: skip
     bn = sym.BatchNorm(conv, fix_gamma=True, eps=0.001, name=f"{name}_batchnorm")
@@ -145,8 +147,9 @@ def factorization_machine(features: int = 12, factors: int = 4) -> Any:
 
 
 def matrix_factorization(users: int = 20, items: int = 30, factors: int = 6) -> Any:
-    user = sym.Embedding(sym.Variable("user"), input_dim=users, output_dim=factors, name="user_embed")
-    item = sym.Embedding(sym.Variable("item"), input_dim=items, output_dim=factors, name="item_embed")
+    user, item = sym.Variable("user"), sym.Variable("item")
+    user = sym.Embedding(user, input_dim=users, output_dim=factors, name="user_embed")
+    item = sym.Embedding(item, input_dim=items, output_dim=factors, name="item_embed")
     user = sym.FullyConnected(user, num_hidden=8, name="user_fc")
     item = sym.FullyConnected(item, num_hidden=8, name="item_fc")
     score = sym.sum(user * item, axis=1)

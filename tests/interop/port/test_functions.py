@@ -43,9 +43,7 @@ def test_box_nms(topk: int, force: bool) -> None:
     reference = mx.nd.contrib.box_nms(
         mx.nd.array(rows), id_index=0, force_suppress=force, **options
     )
-    result = boxes.box_nms(
-        torch.from_numpy(rows), 0.4, 0.1, topk, id_index=0, force_suppress=force
-    )
+    result = boxes.box_nms(torch.from_numpy(rows), 0.4, 0.1, topk, id_index=0, force_suppress=force)
     compare(result, reference)
 
 
@@ -77,7 +75,8 @@ def region_rows() -> np.ndarray:
 def test_roi_pooling() -> None:
     x, rows = numbers(2, 3, 14, 16), region_rows()
     reference = mx.nd.ROIPooling(mx.nd.array(x), mx.nd.array(rows), (3, 4), 0.5)
-    compare(regions.roi_pooling(torch.from_numpy(x), torch.from_numpy(rows), (3, 4), 0.5), reference)
+    pair = torch.from_numpy(x), torch.from_numpy(rows)
+    compare(regions.roi_pooling(*pair, (3, 4), 0.5), reference)
 
 
 @pytest.mark.parametrize("aligned", [False, True])
@@ -121,7 +120,8 @@ def test_smooth_l1() -> None:
 @pytest.mark.parametrize("mode", ["instance", "channel", "spatial"])
 def test_l2_normalize(mode: str) -> None:
     x = numbers(2, 3, 4, 5)
-    compare(l2_normalize(torch.from_numpy(x), mode), mx.nd.L2Normalization(mx.nd.array(x), mode=mode))
+    reference = mx.nd.L2Normalization(mx.nd.array(x), mode=mode)
+    compare(l2_normalize(torch.from_numpy(x), mode), reference)
 
 
 def test_group_norm_with_a_scale_for_each_group() -> None:
@@ -155,7 +155,8 @@ def test_softmax_loss_has_the_gradient_of_softmax_output(
     def operator(data: Any, target: Any) -> Any:
         return mx.nd.SoftmaxOutput(
             data, target, multi_output=multi, use_ignore=ignore is not None,
-            ignore_label=-1 if ignore is None else ignore, normalization=normalization, smooth_alpha=smoothing,
+            ignore_label=-1 if ignore is None else ignore, normalization=normalization,
+            smooth_alpha=smoothing,
         )  # fmt: skip
 
     def loss(scores: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

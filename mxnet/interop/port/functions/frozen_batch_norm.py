@@ -1,4 +1,4 @@
-"""Batch normalization by the running statistics, in training too (`use_global_stats`)."""
+"""Batch normalization by the running statistics alone (`use_global_stats`)."""
 
 from torch import nn
 

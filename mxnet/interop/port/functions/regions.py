@@ -23,9 +23,14 @@ def roi_pooling(
     rows = bins(y1, y2, output_size[0], x.shape[2])
     columns = bins(x1, x2, output_size[1], x.shape[3])
     x = x[regions[:, 0].long().clamp(0, len(x) - 1)]
-    parts = [x.masked_fill(~m[:, None, :, None], -torch.inf).amax(2) for m in rows.unbind(1)]
+    parts = [
+        x.masked_fill(~m[:, None, :, None], -torch.inf).amax(2) for m in rows.unbind(1)
+    ]
     x = torch.stack(parts, 2)
-    parts = [x.masked_fill(~m[:, None, None, :], -torch.inf).amax(3) for m in columns.unbind(1)]
+    parts = [
+        x.masked_fill(~m[:, None, None, :], -torch.inf).amax(3)
+        for m in columns.unbind(1)
+    ]
     x = torch.stack(parts, 3)
     return x.masked_fill(x == -torch.inf, 0.0)
 
@@ -38,10 +43,11 @@ def roi_align(
     samples: int = 2,
     aligned: bool = False,
 ) -> Tensor:
-    """Return the mean of bilinear samples in each bin of an even grid in each region."""
+    """Return the mean of bilinear samples in each bin of a grid over each region."""
 
     def weights(start: Tensor, size: Tensor, count: int, limit: int) -> Tensor:
-        step = (torch.arange(count * samples, device=x.device) + 0.5) / (count * samples)
+        total = count * samples
+        step = (torch.arange(total, device=x.device) + 0.5) / total
         at = start[:, None] + step.to(x.dtype) * size[:, None]
         inside = (at >= -1) & (at <= limit)
         pixels = torch.arange(limit, device=x.device)
