@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from mxnet.dtypes import to_torch
@@ -69,7 +70,7 @@ def _cut(model: Model, names: str | None) -> object:
 
 
 def _class_name(model: Model) -> str:
-    words = "".join(c if c.isalnum() else " " for c in model.name).split()
+    words = re.findall(r"[A-Za-z0-9]+", model.name)
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return name if name[:1].isalpha() else f"Model{name}"
 

@@ -30,6 +30,7 @@ MIN_OCCURRENCES, MIN_OCCURRENCES_OF_LARGE, LARGE = 3, 2, 5
 MAX_PARAMETERS = 7
 FOLD_LENGTH, FOLD_OCCURRENCES = 10, 4
 CLASSIFIERS = ("nn.Linear", "nn.Conv2d")
+TAKEN = ("Tensor", "Concat", "Norm", "Any", "F", "True", "False", "None")
 NOT_NAMED = ("HybridSequential", "Sequential", "HybridConcurrent", "Concurrent", "")
 
 
@@ -52,7 +53,7 @@ class _Planner:
     def __init__(self, title: str) -> None:
         self.title = title
         self.classes: list[ClassDefinition] = []
-        self.names = {title}
+        self.names = {title, *TAKEN}
         self.calls: dict[int, Layer] = {}  # of units, by id
 
     def plan(self, root: Module, num_classes: int | None) -> list[ClassDefinition]:

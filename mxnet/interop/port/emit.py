@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from collections.abc import Sequence as List
@@ -65,7 +66,7 @@ def literal(value: Any) -> str:
     if isinstance(value, torch.dtype):
         return str(value)
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return json.dumps(value)
     raise TypeError(f"{value!r} has no literal")
 
 

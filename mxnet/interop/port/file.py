@@ -12,6 +12,7 @@ from .classes import ClassDefinition
 from .emit import class_lines, literal
 from .weights import Layout
 
+MAX_TEXT = 60  # characters of names from files
 FUNCTIONS = Path(__file__).with_name("functions")
 
 HEADER = '''"""{title}, in PyTorch.
@@ -87,11 +88,20 @@ def write_file(parts: FileParts, errors: Sequence[str]) -> str:
     body = "\n\n\n".join(blocks) + "\n"
     header = HEADER.format(
         title=parts.title,
-        source=parts.source,
+        source=plain_text(parts.source),
         version=parts.version,
         errors="\n".join(errors) or "Not compared yet.",
     )
     return f"{header}\n{_imports(body, imports)}\n\n\n{body}"
+
+
+def plain_text(text: str) -> str:
+    """Return text from a file without what could end a docstring.
+
+    >>> plain_text('a"b')
+    'a b'
+    """
+    return re.sub(r"[^\w .,:;/()`=+@-]", " ", text)[:MAX_TEXT]
 
 
 def _frozen(names: list[str]) -> str:

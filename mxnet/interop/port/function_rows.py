@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ...runtime.custom.custom import props
 from ..torch_rows import NoRow
+from .file import plain_text
 from .rows import row
 from .tree import Call, Const
 
@@ -29,11 +31,11 @@ SKELETON = '''class {name}(torch.autograd.Function):
 def custom(w: StepWriter, call: Any, *inputs: Any) -> Any:
     """A class that raises NotImplementedError and names the MXNet class to port."""
     op_type = call.attrs["op_type"]
-    words = "".join(c if c.isalnum() else " " for c in op_type).split()
-    name = "".join(word[:1].upper() + word[1:] for word in words) + "Function"
+    name = "".join(word[:1].upper() + word[1:] for word in re.findall(r"[A-Za-z0-9]+", op_type))
+    name = f"{name.lstrip('0123456789')}Function"
     cls = props.get(op_type)
     source = op_type if cls is None else f"{cls.__module__}.{cls.__qualname__}"
-    text = SKELETON.format(name=name, op_type=op_type, source=source)
+    text = SKELETON.format(name=name, op_type=plain_text(op_type), source=plain_text(source))
     w.port.skeletons[name] = text
     return w.add(Call(f"{name}.apply", inputs), call.node.outputs)
 

@@ -120,7 +120,9 @@ def _label_text(entry: Entry, labels: dict[str, str]) -> str:
 
 
 def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    from .steps import identifier
+
+    return identifier(name)
 
 
 def _return(text: str) -> list[str]:

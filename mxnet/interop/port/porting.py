@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,8 @@ def port(
     """
     if shapes is None:
         raise InvalidValue("shapes is needed: the shape of each input of the model.")
+    if name is not None and (not name.isidentifier() or keyword.iskeyword(name)):
+        raise InvalidValue(f"name={name!r} is not the name of a class.")
     folder = None if output is None else Path(output)
     if folder is not None:
         _check_folder(folder, force)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, fx
+from torch import Tensor, nn
 
 from ...base import is_np_shape
 from ...graph import Entry, Node
@@ -502,7 +502,7 @@ def identifier(name: str) -> str:
     return f"{text}_" if keyword.iskeyword(text) or text in RESERVED else text
 
 
-RESERVED = ("train", "eval", "forward", "training", "half", "float", "double", "type", "to", "load")
+RESERVED = {*dir(nn.Module()), "forward", "torch", "nn", "F"}
 
 
 def _settle(expression: Any, settle: Callable[[Any], Any]) -> Any:
@@ -666,4 +666,4 @@ def gather_parameters(port: Port, entry: Entry) -> TensorSource:
     return TensorSource(tuple(names), values[entry.node, entry.index])
 
 
-__all__ = ["Op", "Port", "Source", "StepWriter", "UnsupportedPort", "fx"]
+__all__ = ["Op", "Port", "Source", "StepWriter", "UnsupportedPort"]

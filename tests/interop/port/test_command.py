@@ -1,0 +1,84 @@
+"""`mx port` on the command line: files in, a folder out, and errors that write nothing."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import mxnet as mx
+from mxnet.interop.port.build import draft_symbol
+from mxnet.interop.port.file import write_file
+from mxnext_cli import main
+
+from . import symbols
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return the prefix of a saved perceptron."""
+    data = mx.sym.Variable("data")
+    hidden = mx.sym.Activation(mx.sym.FullyConnected(data, num_hidden=4, name="fc1"), "relu")
+    symbol = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(hidden, num_hidden=3, name="fc2"))
+    shapes = {"data": (2, 5)}
+    params = symbols.random_parameters(symbol, shapes)
+    prefix = tmp_path / "my-net"
+    mx.model.save_checkpoint(str(prefix), 3, symbol, params, {})
+    return prefix
+
+
+def test_a_checkpoint_is_ported(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = model.parent / "out"
+    assert main(["port", str(model), "--shape", "data=2,5", "--output", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "gradients" in shown
+    text = (folder / "model.py").read_text()
+    assert "class MyNet(nn.Module):" in text
+    assert "`my-net-symbol.json`" in text
+    assert "def loss(scores: Tensor, softmaxoutput0_label: Tensor)" in text
+    assert main(["port", str(model), "--shape", "data=2,5", "--output", str(folder)]) == 1
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["-symbol.json", "-0003.params"])
+def test_a_truncated_file_is_an_error(
+    model: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(f"{model}{suffix}")
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+    folder = model.parent / "out"
+    assert main(["port", str(model), "--shape", "data=2,5", "--output", str(folder)]) == 1
+    assert 0 < len(capsys.readouterr().err.splitlines()) < 20
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["x'''; import os; os._exit(7) #", 'a"""\nraise SystemExit(7)', "class", "self.x = 1"]
+)
+def test_names_in_files_do_not_become_code(name: str) -> None:
+    data = mx.sym.Variable("data")
+    symbol = mx.sym.FullyConnected(data, num_hidden=2, name=name)
+    symbol = mx.sym.FullyConnected(symbol, num_hidden=2, name="last")
+    shapes = {"data": (2, 5)}
+    params = symbols.random_parameters(symbol, shapes)
+    draft = draft_symbol(symbol, params, shapes)
+    draft.parts.source = name
+    statements = ast.parse(write_file(draft.parts, ())).body
+    assert {type(s) for s in statements} == {
+        ast.Expr, ast.ImportFrom, ast.ClassDef, ast.FunctionDef
+    }  # fmt: skip
+    with pytest.raises(mx.MXNetError, match="not the name of a class"):
+        mx.convert.port(symbol, None, shapes, params, name=name)
+
+
+def test_outputs_cut_the_network(model: Path) -> None:
+    folder = model.parent / "out"
+    arguments = ["--shape", "data=2,5", "--outputs", "fc1", "--output", str(folder)]
+    assert main(["port", str(model), *arguments]) == 0
+    text = (folder / "model.py").read_text()
+    assert "self.fc1" in text
+    assert "fc2" not in text
+    arguments[3] = "absent"
+    assert main(["port", str(model), *arguments, "--force"]) == 2
