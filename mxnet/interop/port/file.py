@@ -12,7 +12,7 @@ from .classes import ClassDefinition
 from .emit import class_lines, literal
 from .weights import Layout
 
-MAX_TEXT = 60  # characters of names from files
+MAX_TEXT = 100  # characters of names from files
 FUNCTIONS = Path(__file__).with_name("functions")
 
 HEADER = '''"""{title}, in PyTorch.

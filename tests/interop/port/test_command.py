@@ -28,7 +28,9 @@ def model(tmp_path: Path) -> Path:
     return prefix
 
 
-def test_a_checkpoint_is_ported(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_is_ported(
+    model: Path, new_interpreter: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = model.parent / "out"
     assert main(["port", str(model), "--shape", "data=2,5", "--output", str(folder)]) == 0
     shown = capsys.readouterr().out

@@ -7,6 +7,7 @@ from torch import Tensor
 def sequence_mask(x: Tensor, lengths: Tensor, value: float = 0.0, dim: int = 0) -> Tensor:
     """Replace what lies behind the end of each sequence; the batch is the other of axes 0, 1."""
     steps = torch.arange(x.shape[dim], device=x.device)
+    lengths = lengths.long()
     inside = steps[:, None] < lengths if dim == 0 else steps < lengths[:, None]
     inside = inside.reshape(*inside.shape, *[1] * (x.ndim - 2))
     return torch.where(inside, x, value)
