@@ -382,7 +382,15 @@ def _ends_line(source: Step, reader: Step) -> bool:
     return is_activation and isinstance(reader.expression, Apply)
 
 
-ACTIVATIONS = {"F.relu", "F.leaky_relu", "torch.sigmoid", "torch.tanh", "F.gelu", "F.elu"}
+ACTIVATIONS = {
+    "F.relu",
+    "F.relu6",
+    "F.leaky_relu",
+    "torch.sigmoid",
+    "torch.tanh",
+    "F.gelu",
+    "F.elu",
+}
 
 
 def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:

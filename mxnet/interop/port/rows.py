@@ -320,6 +320,7 @@ def leaky_relu(w: StepWriter, call: PortCall, x: Any, gamma: Any = None) -> Any:
 # The module that computes what a function does, for sequences.
 MODULE_FORMS = {
     **dict(ACTIVATIONS.values()),
+    "F.relu6": "nn.ReLU6",
     "F.leaky_relu": "nn.LeakyReLU",
     "F.elu": "nn.ELU",
     "F.gelu": "nn.GELU",

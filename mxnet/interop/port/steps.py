@@ -210,6 +210,10 @@ class StepWriter:
             return as_sequence(unit, self.scope.title) or _rename_numbers(unit)
         if self.scope.kind == "concat":
             return as_branches(unit, self.scope.title) or _rename_numbers(unit)
+        if not unit.members and len(unit.steps) == 1:
+            sequence = as_sequence(unit)  # a class around one function
+            if sequence is not None:
+                return sequence.items[0]
         return _rename_numbers(unit)
 
     def _write(self, scope: Scope) -> None:

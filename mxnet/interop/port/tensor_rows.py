@@ -75,6 +75,17 @@ _reduction("max", ".amax")
 _reduction("min", ".amin")
 
 
+@row("clip")
+def clip(w: StepWriter, call: Any, x: Any) -> Any:
+    """F.relu6, or clamp."""
+    low, high = float(call.attrs["a_min"]), float(call.attrs["a_max"])
+    if not call.is_float:
+        raise NoRow
+    if (low, high) == (0.0, 6.0):
+        return w.add(Call("F.relu6", (x,)))
+    return w.add(Call(".clamp", (x, Const(low), Const(high))))
+
+
 @row("SoftmaxActivation")
 def softmax_activation(w: StepWriter, call: Any, x: Any) -> Any:
     """F.softmax over channels or over all axes but the first."""

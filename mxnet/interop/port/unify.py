@@ -244,7 +244,7 @@ def choose_parameters(template: Template) -> Signature:
     taken: set[str] = {g.name for g in channels}
     for group in others:
         group.name = _unique(_name_other(group, template), taken)
-    derived |= _derive_others(channels, others)
+    derived |= _derive_others(channels, others, derived)
     parameters = []
     for group in groups:
         text = derived.get(group.name, group.name)
@@ -361,7 +361,9 @@ def _ratio(base: _Group, group: _Group) -> str | None:
     return None
 
 
-def _derive_others(channels: list[_Group], others: list[_Group]) -> dict[str, str]:
+def _derive_others(
+    channels: list[_Group], others: list[_Group], texts: dict[str, str]
+) -> dict[str, str]:
     """Return expressions of flags and paddings that follow from other parameters."""
     derived: dict[str, str] = {}
     by_name = {g.name: g for g in (*channels, *others)}
@@ -381,7 +383,7 @@ def _derive_others(channels: list[_Group], others: list[_Group]) -> dict[str, st
         for base in channels if group.role == "groups" else ():
             pairs = zip(base.values, group.values, strict=True)
             if all(same_literal(a, b) for a, b in pairs):
-                derived.setdefault(group.name, base.name)
+                derived.setdefault(group.name, texts.get(base.name, base.name))
         if group.role == "padding" and kernel is not None:
             halves = [
                 isinstance(k, int) and k % 2 == 1 and same_literal(p, k // 2)

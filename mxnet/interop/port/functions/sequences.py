@@ -4,7 +4,9 @@ import torch
 from torch import Tensor
 
 
-def sequence_mask(x: Tensor, lengths: Tensor, value: float = 0.0, dim: int = 0) -> Tensor:
+def sequence_mask(
+    x: Tensor, lengths: Tensor, value: float = 0.0, dim: int = 0
+) -> Tensor:
     """Replace what lies behind the end of each sequence; the batch is the other of axes 0, 1."""
     steps = torch.arange(x.shape[dim], device=x.device)
     lengths = lengths.long()
