@@ -113,7 +113,11 @@ class Port:
 
     def build(self, scope: Scope) -> Any:
         """Return the module of a scope."""
-        return StepWriter(self, scope, self.inputs_of(scope)).run(self.outputs_of(scope))
+        module = StepWriter(self, scope, self.inputs_of(scope)).run(self.outputs_of(scope))
+        if isinstance(module, Unit) and not module.members and len(module.steps) == 1:
+            sequence = as_sequence(module)  # a class around one function
+            return module if sequence is None else sequence.items[0]
+        return module
 
     def build_root(self, scope: Scope) -> Any:
         """Return the module of the whole model, with the model's inputs and outputs in order."""
@@ -210,10 +214,6 @@ class StepWriter:
             return as_sequence(unit, self.scope.title) or _rename_numbers(unit)
         if self.scope.kind == "concat":
             return as_branches(unit, self.scope.title) or _rename_numbers(unit)
-        if not unit.members and len(unit.steps) == 1:
-            sequence = as_sequence(unit)  # a class around one function
-            if sequence is not None:
-                return sequence.items[0]
         return _rename_numbers(unit)
 
     def _write(self, scope: Scope) -> None:
