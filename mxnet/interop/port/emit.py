@@ -624,6 +624,8 @@ def describe(definition: ClassDefinition) -> str:
         return "Concatenates the outputs of several branches."
     if isinstance(module, Sequence):
         kinds = [_noun(item) for item in module.items]
+        if len(set(kinds)) == 1:
+            return f"A sequence of {len(kinds)} {kinds[0]} layers."
         if len(kinds) > 1 and len(", ".join(kinds)) < 60:
             return f"{_capital(', '.join(kinds[:-1]))} and {kinds[-1]}."
         return f"A sequence of {len(kinds)} layers."

@@ -117,6 +117,8 @@ class Port:
         if isinstance(module, Unit) and not module.members and len(module.steps) == 1:
             sequence = as_sequence(module)  # a class around one function
             return module if sequence is None else sequence.items[0]
+        if isinstance(module, Sequence) and len(module.items) == 1 and not module.title:
+            return module.items[0]
         return module
 
     def build_root(self, scope: Scope) -> Any:
