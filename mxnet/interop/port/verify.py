@@ -50,6 +50,19 @@ class Row(NamedTuple):
 class PortReport:
     """What was compared between MXNet and the ported file.
 
+    Parameters
+    ----------
+    name
+        The name of the model's class.
+    rows
+        The largest error of each kind of numbers, with the largest that passes.
+    notes
+        What else is to know: what was not compared, or not as it stands.
+    lines
+        Lines of the file.
+    files
+        The files that were written.
+
     >>> report = PortReport("model")
     >>> report.passed, report.rows
     (True, [])
