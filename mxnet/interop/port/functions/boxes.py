@@ -16,7 +16,7 @@ def box_iou(a: Tensor, b: Tensor) -> Tensor:
 
 
 def keep_best(boxes: Tensor, classes: Tensor | None, threshold: float) -> Tensor:
-    """Return which boxes, the best first, overlap no better one of their class too much."""
+    """Return which boxes, the best first, overlap no better one of their class."""
     conflict = box_iou(boxes, boxes) > threshold
     if classes is not None:
         conflict &= classes[..., :, None] == classes[..., None, :]
@@ -55,7 +55,10 @@ def box_nms(
         center, size = boxes.split(2, -1)
         boxes = torch.cat([center - size / 2, center + size / 2], -1)
     classes = None if force_suppress or id_index < 0 else head[..., id_index]
-    keep = keep_best(boxes, classes, threshold) & valid.gather(1, order)[:, : head.shape[1]]
+    keep = (
+        keep_best(boxes, classes, threshold)
+        & valid.gather(1, order)[:, : head.shape[1]]
+    )
     first = keep.int().argsort(dim=1, descending=True, stable=True)
     head = head.masked_fill(~keep[..., None], -1.0)
     rest = torch.full_like(rows[:, head.shape[1] :], -1.0)
@@ -101,7 +104,7 @@ def multibox_detection(
     variances: tuple[float, float, float, float] = (0.1, 0.1, 0.2, 0.2),
     topk: int = -1,
 ) -> Tensor:
-    """Return rows of class, score and box by score; class -1 is background or suppressed."""
+    """Return rows of class, score and box; class -1 is background or suppressed."""
     score, label = probabilities[:, 1:].max(1)
     valid = score >= threshold
     low, high = anchors.reshape(1, -1, 4).split(2, -1)

@@ -7,7 +7,7 @@ from torch import Tensor
 def sequence_mask(
     x: Tensor, lengths: Tensor, value: float = 0.0, dim: int = 0
 ) -> Tensor:
-    """Replace what lies behind the end of each sequence; the batch is the other of axes 0, 1."""
+    """Replace what lies behind the end of each sequence along axis 0 or 1."""
     steps = torch.arange(x.shape[dim], device=x.device)
     lengths = lengths.long()
     inside = steps[:, None] < lengths if dim == 0 else steps < lengths[:, None]
@@ -16,7 +16,7 @@ def sequence_mask(
 
 
 def attention_scores(qkv: Tensor, heads: int) -> Tensor:
-    """Return scaled scores of queries and keys that lie interleaved: (length, batch, 3 * size)."""
+    """Return scores of interleaved queries and keys: (length, batch, 3 * size)."""
     length, batch, width = qkv.shape
     q, k, _ = qkv.reshape(length, batch * heads, 3, width // heads // 3).unbind(2)
     q = q.transpose(0, 1) / q.shape[-1] ** 0.5

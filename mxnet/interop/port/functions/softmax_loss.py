@@ -12,7 +12,7 @@ def softmax_loss(
     normalization: str = "null",
     smoothing: float = 0.0,
 ) -> Tensor:
-    """Return the cross entropy of classes along an axis, summed and scaled as MXNet does.
+    """Return the cross entropy of classes along an axis, scaled as MXNet does.
 
     With `smoothing`, this share of each target is spread over the other classes.
     """
