@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from .comparison.verify import PortReport
 from .porting import port
-from .verify import PortReport
 
 __all__ = ["PortReport", "port"]

@@ -15,11 +15,11 @@ from ...libinfo import mxnext_version
 from ...symbol import Symbol
 from ..source import Model, Shapes, as_model
 from .classes import fold_sequences, plan_classes
-from .file import FileParts
-from .losses import LossWriter, split_losses
 from .scopes import BlockTracer, Scope
 from .steps import Port
 from .symbol_scopes import scope_of_graph
+from .text.file import FileParts
+from .text.losses import LossWriter, split_losses
 from .weights import Layout, lay_out
 
 

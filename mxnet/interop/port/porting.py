@@ -16,9 +16,9 @@ from ...formats.atomic import one_commit, replacing
 from ...gluon import HybridBlock
 from ..source import Shapes
 from .build import Draft, draft_block, draft_symbol
-from .file import write_file
-from .reference import Reference
-from .verify import PortReport, Verifier
+from .comparison.reference import Reference
+from .comparison.verify import PortReport, Verifier
+from .text.file import write_file
 
 TOLERANCE = 1e-5
 FILES = ("model.py", "model.safetensors", "report.md")

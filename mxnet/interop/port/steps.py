@@ -22,8 +22,6 @@ from ...ops.declare import Op
 from ..source import Model
 from ..to_torch import TorchCall, UnsupportedTorch
 from ..torch_rows import TORCH_ROWS, NoRow
-from . import function_rows as function_rows  # they register rows
-from . import tensor_rows as tensor_rows
 from .rows import MODULE_FORMS, PORT_ROWS
 from .scopes import Scope, boundary
 from .tree import (

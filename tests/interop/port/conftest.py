@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mxnet.interop.port import verify
+from mxnet.interop.port.comparison import verify
 from tests import without_mxnet
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.interop.port.build import draft_symbol
-from mxnet.interop.port.file import write_file
+from mxnet.interop.port.text.file import write_file
 from mxnext_cli import main
 
 from . import symbols

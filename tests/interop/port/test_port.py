@@ -13,8 +13,8 @@ import mxnet as mx
 from mxnet.gluon import nn
 from mxnet.gluon.model_zoo import vision
 from mxnet.interop.port.build import Draft, draft_block, draft_symbol
-from mxnet.interop.port.file import write_file
 from mxnet.interop.port.rows import PORT_ROWS
+from mxnet.interop.port.text.file import write_file
 from mxnet.interop.port.tree import Layer
 from mxnet.ops import registry
 

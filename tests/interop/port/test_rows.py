@@ -10,7 +10,7 @@ import torch
 
 from mxnet import sym
 from mxnet.interop.port.build import draft_symbol
-from mxnet.interop.port.file import write_file
+from mxnet.interop.port.text.file import write_file
 
 from .symbols import random_parameters
 

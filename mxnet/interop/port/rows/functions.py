@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ...runtime.custom.custom import props
-from ..torch_rows import NoRow
-from .file import plain_text
-from .rows import row
-from .tree import Call, Const
+from ....runtime.custom.custom import props
+from ...torch_rows import NoRow
+from ..text.file import plain_text
+from ..tree import Call, Const
+from .layers import row
 
 if TYPE_CHECKING:
-    from .steps import StepWriter
+    from ..steps import StepWriter
 
 
 SKELETON = '''class {name}(torch.autograd.Function):

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from ...formats import safetensors_file
-from ..source import ConversionError
+from ....formats import safetensors_file
+from ...source import ConversionError
+from ..weights import Layout
 from .reference import STEPS, Arrays, Reference, Training
-from .weights import Layout
 
 PROGRAM = Path(__file__).with_name("check_module.py")
 TIMEOUT = 3600  # seconds

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...ops import registry
-from ...ops.nn.recurrent import GATES, unpack_parameters
-from ..torch_rows import NoRow
-from .tree import Argument, Call, Const, Group, Infix, Item, TensorSource
+from ....ops import registry
+from ....ops.nn.recurrent import GATES, unpack_parameters
+from ...torch_rows import NoRow
+from ..tree import Argument, Call, Const, Group, Infix, Item, TensorSource
 
 if TYPE_CHECKING:
-    from .steps import PortCall, Source, StepWriter
+    from ..steps import PortCall, Source, StepWriter
 
 LayerRow = Callable[..., Any]
 PORT_ROWS: dict[Any, LayerRow] = {}  # by operator record

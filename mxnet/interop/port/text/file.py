@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .classes import ClassDefinition
+from ..classes import ClassDefinition
+from ..weights import Layout
 from .emit import class_lines, literal
-from .weights import Layout
 
 MAX_TEXT = 100  # characters of names from files
-FUNCTIONS = Path(__file__).with_name("functions")
+FUNCTIONS = Path(__file__).parents[1] / "functions"
 
 HEADER = '''"""{title}, in PyTorch.
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from .classes import ClassDefinition
-from .tree import (
+from ..classes import ClassDefinition
+from ..tree import (
     Apply,
     Argument,
     Branches,
@@ -31,7 +31,7 @@ from .tree import (
     Value,
     operands,
 )
-from .unify import MISSING, Parameter
+from ..unify import MISSING, Parameter
 
 WIDTH = 88  # of a line, the default of ruff
 MAX_INLINE = 64  # characters of an expression that stands inside another

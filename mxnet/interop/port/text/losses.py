@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...graph import Entry, Graph, Node
-from ...ops import registry
-from ...symbol import Symbol
+from ....graph import Entry, Graph, Node
+from ....ops import registry
+from ....symbol import Symbol
 from .emit import literal
 
 LossRow = Callable[..., str]
@@ -59,7 +59,7 @@ def _label_source(entry: Entry) -> Node:
     while node.op in RESHAPES:
         node = node.inputs[0].node
     if node.op is not None:
-        from .steps import UnsupportedPort
+        from ..steps import UnsupportedPort
 
         raise UnsupportedPort(
             f"mx port: the label {node.name!r} is computed by {node.operator.name}. Cut the "
@@ -120,7 +120,7 @@ def _label_text(entry: Entry, labels: dict[str, str]) -> str:
 
 
 def _identifier(name: str) -> str:
-    from .steps import identifier
+    from ..steps import identifier
 
     return identifier(name)
 
@@ -222,7 +222,7 @@ def make_loss(w: LossWriter, node: Node, x: str, label: str) -> str:
 
 
 def _unsupported(node: Node) -> Exception:
-    from .steps import UnsupportedPort
+    from ..steps import UnsupportedPort
 
     return UnsupportedPort(
         f"mx port: the loss {node.operator.name} (node {node.name!r}) with the attributes "

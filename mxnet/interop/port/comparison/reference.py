@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from ... import ndarray
-from ...context import cpu
-from ...error import InvalidValue, MXNetError
-from ...graph import Node
-from ...graph.graph import Graph, compose, topological
-from ...graph.passes.infer import infer_shapes
-from ...ops import registry
-from ...symbol import Symbol
-from ..source import Model, test_inputs
-from .losses import LOSS_ROWS
+from .... import ndarray
+from ....context import cpu
+from ....error import InvalidValue, MXNetError
+from ....graph import Node
+from ....graph.graph import Graph, compose, topological
+from ....graph.passes.infer import infer_shapes
+from ....ops import registry
+from ....symbol import Symbol
+from ...source import Model, test_inputs
+from ..text.losses import LOSS_ROWS
 
 Arrays = dict[str, np.ndarray]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..to_torch import TorchCall
-from ..torch_rows import NoRow
-from .rows import row
-from .tree import Call, Const, Infix, Item, Value
+from ...to_torch import TorchCall
+from ...torch_rows import NoRow
+from ..tree import Call, Const, Infix, Item, Value
+from .layers import row
 
 if TYPE_CHECKING:
-    from .steps import StepWriter
+    from ..steps import StepWriter
 
 
 def _full(name: str, function: str) -> None:

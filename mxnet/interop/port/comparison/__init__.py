@@ -1,0 +1,1 @@
+"""The comparison of a ported file with MXNet."""
