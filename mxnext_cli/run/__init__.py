@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .. import CommandError
-from .program import Program, all_findings, hint, owns, print_report, write_report
+from . import arithmetic
+from .program import PACKAGE, Program, all_findings, hint, owns, print_report, write_report
 from .put_back import give_builtins, put_back
+from .rewriting import prepare_program
 
 __all__ = ["run"]
 
@@ -24,6 +26,7 @@ def run(args: argparse.Namespace) -> int:
     if not script.is_file():
         raise CommandError(f"{script}: there is no such file")
     program = Program(script)
+    arithmetic.clear()
     error: BaseException | None = None
     with _as_main_program(script, args.arguments), put_back(program):
         try:
@@ -47,7 +50,8 @@ def _execute(program: Program) -> None:
     """Compile the script and run it as ``__main__``."""
     path = program.script
     source = path.read_bytes()
-    tree = program.add_file(str(path), source)
+    program.add_file(str(path), source)
+    tree, _ = prepare_program(source, str(path))
     code = compile(tree, str(path), "exec", dont_inherit=True)
     module = types.ModuleType("__main__")
     vars(module).update(__file__=str(path), __builtins__=builtins)
@@ -80,13 +84,25 @@ def _show_failure(error: BaseException, program: Program) -> None:
     if isinstance(error, KeyboardInterrupt):
         sys.stderr.write(f"\n{_describe_interrupt(error)}\n")
         return
-    trace = error.__traceback__
-    while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    shown = traceback.TracebackException(type(error), error, trace)
-    sys.stderr.write("".join(shown.format()))
+    error.__traceback__ = _program_frames(error.__traceback__)
+    sys.excepthook(type(error), error, error.__traceback__)  # hides the frames of the package
     if advice := hint(error):
         sys.stderr.write(f"mx run: hint: {advice}\n")
+
+
+def _program_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback from the program's first frame on, without those of `mx run`."""
+    while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    entries = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(str(PACKAGE)):
+            entries.append(trace)
+        trace = trace.tb_next
+    shown = None
+    for entry in reversed(entries):
+        shown = types.TracebackType(shown, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return shown
 
 
 def _describe_interrupt(error: KeyboardInterrupt) -> str:

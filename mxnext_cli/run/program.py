@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from . import removed
+from . import arithmetic, removed
 from .python2 import parse_program
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -160,6 +160,7 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
 def all_findings(program: Program) -> list[Finding]:
     """Return the lines that needed a name, and others of the same files that will."""
     findings = set(program.findings)
+    findings |= {Finding(*place, *row) for place, row in arithmetic.conversions.items()}
     for filename, tree in program.trees.items():
         findings |= set(_unused_yet(filename, tree, {f.name for f in program.findings}))
     return sorted(findings)
@@ -183,12 +184,16 @@ def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Find
 
 
 def print_report(findings: list[Finding], translated: list[str]) -> None:
-    """Print the findings, and which files were translated, to stderr."""
+    """Print the findings, what was divided, and which files were translated, to stderr."""
     for filename in translated:
         sys.stderr.write(
             f"\nmx run: {_relative(filename)} is Python 2, and was translated for this run; "
             "mx fix shows the changes.\n"
         )
+    if arithmetic.quotients:
+        sys.stderr.write("\nmx run: quotients of integers that Python 2 would have cut:\n")
+        rows = [(_at(*place), text) for place, text in sorted(arithmetic.quotients.items())]
+        _print_rows(rows)
     if not findings:
         return
     names = len({f.name for f in findings})
@@ -196,16 +201,31 @@ def print_report(findings: list[Finding], translated: list[str]) -> None:
         f"\nmx run: put back {names} removed name{'s' if names > 1 else ''} for this program; "
         "to run without mx run, change:\n"
     )
-    rows = [(f"{_relative(f.file)}:{f.line}", f.name, f.instead) for f in findings]
-    widths = [max(len(row[i]) for row in rows) for i in range(2)]
-    for position, name, instead in rows:
-        sys.stderr.write(f"  {position.ljust(widths[0])}  {name.ljust(widths[1])}  ->  {instead}\n")
+    width = max(len(f.name) for f in findings)
+    _print_rows(
+        [(_at(f.file, f.line), f"{f.name.ljust(width)}  ->  {f.instead}") for f in findings]
+    )
+
+
+def _at(filename: str, line: int) -> str:
+    return f"{_relative(filename)}:{line}"
+
+
+def _print_rows(rows: list[tuple[str, str]]) -> None:
+    width = max(len(position) for position, _ in rows)
+    for position, text in rows:
+        sys.stderr.write(f"  {position.ljust(width)}  {text}\n")
 
 
 def write_report(path: str, findings: list[Finding], error: str | None) -> None:
     """Write the findings as JSON."""
     rows = [f._asdict() for f in findings]
-    text = json.dumps({"put_back": rows, "error": error}, indent=2, ensure_ascii=False)
+    quotients = [
+        {"file": file, "line": line, "text": text}
+        for (file, line), text in sorted(arithmetic.quotients.items())
+    ]
+    facts = {"put_back": rows, "quotients": quotients, "error": error}
+    text = json.dumps(facts, indent=2, ensure_ascii=False)
     Path(path).write_text(text + "\n", encoding="utf-8")
 
 
@@ -232,6 +252,7 @@ def hint(error: BaseException) -> str:
         "inhomogeneous shape": "NumPy makes ragged arrays only with dtype=object",
         "allow_pickle=False": "np.load(file, allow_pickle=True), for files that you trust",
         "cannot be interpreted as an integer": "Python 3 divides to float: use // for sizes",
+        "only 0-dimensional arrays can be converted": "NumPy 2.4 converts no arrays: array.item()",
         "'float' object cannot be": "Python 3 divides to float: use // for sizes",
         "a bytes-like object is required": "files of bytes are opened with 'rb' or 'wb'",
         "load() missing 1 required positional argument: 'Loader'": "yaml.safe_load(file)",

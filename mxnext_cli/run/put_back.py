@@ -20,7 +20,7 @@ from typing import Any
 
 from . import removed
 from .program import Program, owns
-from .python2 import parse_program
+from .rewriting import prepare_program
 
 HOOKED = {*removed.ATTRIBUTES, *removed.METHODS, *removed.CALLS}
 
@@ -165,7 +165,7 @@ class _HookingFinder(importlib.abc.MetaPathFinder):
             spec.loader = _Loader(spec.loader, after=self._hooks.apply)
         elif spec.origin and spec.origin.endswith(".py") and owns(spec.origin):
             if isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-                spec.loader = _TranslatingLoader(fullname, spec.origin)
+                spec.loader = _RewritingLoader(fullname, spec.origin)
             spec.loader = _Loader(spec.loader, before=self._prepare)
         return spec
 
@@ -210,18 +210,15 @@ class _Loader(importlib.abc.Loader):
             self._after(module)
 
 
-class _TranslatingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module of the program, translated if it is Python 2."""
+class _RewritingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of the program as `mx run` rewrites it."""
 
     def get_code(self, fullname: str) -> types.CodeType:
-        """Compile the module; translations are not cached, because Python would take them too."""
+        """Compile the module; the result is not cached, because Python would take it too."""
         path = self.get_filename(fullname)
-        tree, is_translated = parse_program(self.get_data(path), path)
-        if is_translated:
-            return compile(tree, path, "exec", dont_inherit=True)
-        code = super().get_code(fullname)
-        assert code is not None, "a source file has code"
-        return code
+        in_package = "." in fullname or self.is_package(fullname)
+        tree, _ = prepare_program(self.get_data(path), path, is_in_package=in_package)
+        return compile(tree, path, "exec", dont_inherit=True)
 
 
 class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):

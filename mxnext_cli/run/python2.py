@@ -1,17 +1,13 @@
-"""Sources of Python 2: translated to Python 3 line by line by fissix, the successor of 2to3.
-
-A translated program divides as Python 2 did: integers give an integer.
-"""
+"""Sources of Python 2: translated to Python 3 line by line by fissix, the successor of 2to3."""
 
 from __future__ import annotations
 
 import ast
 import io
 import logging
-import operator
 import tokenize
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fissix.refactor import RefactoringTool
@@ -21,7 +17,6 @@ MAX_SOURCE = 2_000_000  # characters; longer files are data
 _SYNTAX = "except exec ne numliterals paren print raise repr tuple_params unicode"
 # Fixers for calls whose results Python 3 changed: lists that became iterators.
 _RESULTS = "dict filter has_key map zip"
-_DIVIDE, _DIVIDE_IN_PLACE = "__mx_divide__", "__mx_divide_in_place__"
 
 
 def read_text(content: bytes) -> str:
@@ -80,20 +75,14 @@ def parse_program(content: bytes, filename: str) -> tuple[ast.Module, bool]:
 
 
 def _parse_python_2(content: bytes) -> ast.Module | None:
-    """Return the tree of a source of Python 2 that divides as Python 2 did, or None."""
+    """Return the tree of a source of Python 2, or None."""
     translation = translate(read_text(content))
     if translation is None:
         return None
     try:
-        tree = ast.parse(translation)
+        return ast.parse(translation)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    if divides_as_python_3(tree):
-        return tree
-    tree = _Divisions().visit(tree)
-    helpers = [ast.alias("divide", _DIVIDE), ast.alias("divide_in_place", _DIVIDE_IN_PLACE)]
-    tree.body.insert(first_statement(tree), ast.ImportFrom(__name__, helpers, 0))
-    return ast.fix_missing_locations(tree)
 
 
 def prints_as_python_2(tree: ast.Module) -> bool:
@@ -124,45 +113,3 @@ def first_statement(tree: ast.Module) -> int:
         if not is_docstring and getattr(node, "module", None) != "__future__":
             return i
     return len(tree.body)
-
-
-class _Divisions(ast.NodeTransformer):
-    """Turns divisions into calls that cut the quotient of two integers."""
-
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Replace ``a / b``."""
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Div):
-            return node
-        return ast.copy_location(_call(_DIVIDE, node.left, node.right), node)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
-        """Replace ``a /= b``, where reading the target twice does no harm."""
-        self.generic_visit(node)
-        if not isinstance(node.op, ast.Div) or _has_effects(node.target):
-            return node
-        current = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = _call(_DIVIDE_IN_PLACE, current, node.value)
-        return ast.copy_location(ast.Assign([node.target], value), node)
-
-
-def _call(function: str, left: ast.expr, right: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name(function, ast.Load()), [left, right], [])
-
-
-def _has_effects(target: ast.expr) -> bool:
-    return any(isinstance(n, ast.Call | ast.NamedExpr | ast.Yield) for n in ast.walk(target))
-
-
-def divide(a: Any, b: Any) -> Any:
-    """Return ``a / b`` as Python 2 computed it.
-
-    >>> divide(-7, 2), divide(7, 2.0)
-    (-4, 3.5)
-    """
-    return a // b if isinstance(a, int) and isinstance(b, int) else a / b
-
-
-def divide_in_place(a: Any, b: Any) -> Any:
-    """Return what ``a /= b`` assigned to `a` in Python 2."""
-    return a // b if isinstance(a, int) and isinstance(b, int) else operator.itruediv(a, b)

@@ -478,3 +478,104 @@ def test_nothing_to_check(path, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["check", path]) == 1
     assert path in capsys.readouterr().err
+
+
+# -- what Python 2 and older NumPy computed --------------------------------------------------------
+
+
+def test_inexact_quotients_of_integers_are_logged_once_per_line(tmp_path, capsys):
+    source = (
+        "for i in range(3):\n    n = 7 / 2\nm = 8 / 2\nk = 5\nk /= 2\nx = 7 / 2.0\nprint(n, k)\n"
+    )
+    report = reported(tmp_path, write(tmp_path, source))
+    said = capsys.readouterr()
+    assert said.out == "3.5 2.5\n"
+    assert said.err.count("7 / 2 is 3.5; Python 2 gave 3") == 1
+    assert [row["line"] for row in report["quotients"]] == [2, 5]
+
+
+@pytest.mark.parametrize("header", ["from __future__ import division", "name = f'{1}'"])
+def test_quotients_of_python_3_are_not_logged(header, tmp_path, capsys):
+    reported(tmp_path, write(tmp_path, f"{header}\nprint(7 / 2)\n"))
+    assert capsys.readouterr() == ("3.5\n", "")
+
+
+def test_integer_arrays_divide_as_in_python_2(tmp_path, capsys):
+    source = "import numpy as np\nprint (np.int64(7) / 2), (np.array([7, 9]) / 2).tolist()\n"
+    reported(tmp_path, write(tmp_path, source + "print 7 / np.array([2.0])[0]\n"))
+    assert capsys.readouterr().out == "3 [3, 4]\n3.5\n"
+
+
+CONVERSIONS = """
+import math
+import numpy as np
+x = np.ones((2, 1))
+y = np.zeros(2)
+print(int(x[0]))
+print(float(x[0]), complex(x[0]))
+print(round(x[0]))
+print(math.sqrt(x[0]))
+print('%d %s' % (x[0], x[0]))
+y[1] = x[0]
+print(y.tolist())
+"""
+
+
+def test_arrays_of_one_element_convert_to_numbers(tmp_path, capsys):
+    report = reported(tmp_path, write(tmp_path, CONVERSIONS))
+    assert capsys.readouterr().out.split("\n") == [
+        "1", "1.0 (1+0j)", "1", "1.0", "1 [1.]", "[0.0, 1.0]", "",
+    ]  # fmt: skip
+    assert [row["line"] for row in report["put_back"]] == [6, 7, 8, 9, 10, 11]
+    assert {row["instead"] for row in report["put_back"]} == {"array.item()"}
+
+
+@pytest.mark.parametrize("line", ["int(np.ones(2))", "'%d' % np.ones(2)", "y[0] = np.ones(2)"])
+def test_larger_arrays_do_not_convert(line, tmp_path, capsys):
+    source = f"import numpy as np\ny = np.zeros(2)\n{line}\n"
+    report = reported(tmp_path, write(tmp_path, source), code=1)
+    assert "Error" in report["error"]
+    assert "arithmetic.py" not in capsys.readouterr().err
+
+
+def test_functions_of_the_program_named_int_are_its_own(tmp_path, capsys):
+    source = "def int(x):\n    return 'own'\nprint(int(3))\n"
+    reported(tmp_path, write(tmp_path, source))
+    assert capsys.readouterr().out == "own\n"
+
+
+@pytest.mark.parametrize("is_python_2", [True, False])
+def test_implicit_relative_imports(is_python_2, tmp_path, capsys):
+    package = tmp_path / "net"
+    package.mkdir()
+    write(package, "", "__init__.py")
+    write(package, "SIZE = 3\n", "sizes.py")
+    old = "print 'old'\n" if is_python_2 else ""
+    lines = "from sizes import SIZE\nimport sizes as s, os\nimport sizes\n"
+    write(package, f"{lines}{old}ALL = (SIZE, s.SIZE, sizes.SIZE, os.sep)\n", "layers.py")
+    path = write(tmp_path, "from net import layers\nprint(layers.ALL)\n")
+    reported(tmp_path, path)
+    assert capsys.readouterr().out.splitlines()[-1] == "(3, 3, 3, '/')"
+
+
+def test_python_3_imports_the_top_level_module_first(tmp_path, capsys):
+    package = tmp_path / "net"
+    package.mkdir()
+    write(tmp_path, "SIZE = 'top'\n", "sizes.py")
+    write(package, "", "__init__.py")
+    write(package, "SIZE = 'sibling'\n", "sizes.py")
+    write(package, "import sizes\n", "new.py")
+    write(package, "import sizes\nprint 'old'\n", "old2.py")
+    path = write(tmp_path, "from net import new, old2\nprint(new.sizes.SIZE, old2.sizes.SIZE)\n")
+    reported(tmp_path, path)
+    assert capsys.readouterr().out == "old\ntop sibling\n"
+
+
+def test_tracebacks_hide_the_frames_of_the_package(tmp_path, capfd):
+    source = "import mxnet as mx\nx = mx.nd.ones((2, 3))\nmx.nd.dot(x, x)\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "mxnext_cli", "run", str(write(tmp_path, source))],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.stderr.count("File ") == 1
+    assert "old.py" in done.stderr

@@ -1,0 +1,234 @@
+"""Rewrites a program's syntax tree before it runs, so that it computes what it was written for.
+
+Divisions of Python 2, implicit relative imports of Python 2, and arrays of one element as numbers,
+which NumPy 2.4 refuses. Lines stay as they are, so tracebacks fit the file.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.machinery
+import sys
+from pathlib import Path
+
+from . import arithmetic
+from .python2 import divides_as_python_3, first_statement, parse_program
+
+PREFIX = "_mx_run_"  # two underscores would be mangled in classes
+# Builtins that take numbers -> what converts arrays of one element for them.
+CONVERSIONS = {
+    "int": arithmetic.to_int,
+    "float": arithmetic.to_float,
+    "complex": arithmetic.to_complex,
+    "round": arithmetic.to_rounded,
+}
+_ANNOTATED = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def prepare_program(
+    content: bytes, filename: str, *, is_in_package: bool = False
+) -> tuple[ast.Module, bool]:
+    """Return the tree of a program as it is to run, and whether it is translated from Python 2."""
+    tree, is_translated = parse_program(content, filename)
+    if is_in_package and not imports_as_python_3(tree):
+        tree = _Imports(Path(filename).parent, prefers_sibling=is_translated).visit(tree)
+    rewriter = _Expressions(tree, _choose_division(tree, is_translated))
+    tree = rewriter.visit(tree)
+    if rewriter.functions:
+        names = [ast.alias(name, PREFIX + name) for name in sorted(rewriter.functions)]
+        helpers = ast.ImportFrom(arithmetic.__name__, names, 0)
+        tree.body.insert(first_statement(tree), helpers)
+    return ast.fix_missing_locations(tree), is_translated
+
+
+def _choose_division(tree: ast.Module, is_translated: bool) -> tuple[str, str]:
+    """Return what computes ``a / b`` and ``a /= b``: as Python 2, or watched; or nothing."""
+    if divides_as_python_3(tree):
+        return "", ""
+    if is_translated:
+        return arithmetic.divide.__name__, arithmetic.divide_in_place.__name__
+    if is_only_python_3(tree):
+        return "", ""
+    return arithmetic.watch_division.__name__, arithmetic.watch_division_in_place.__name__
+
+
+def is_only_python_3(tree: ast.AST) -> bool:
+    """Return whether a program has syntax that Python 2 does not read, such as f-strings."""
+    return any(_is_new(node) for node in ast.walk(tree))
+
+
+def _is_new(node: ast.AST) -> bool:
+    new = (
+        ast.JoinedStr, ast.AnnAssign, ast.AsyncFunctionDef, ast.Await, ast.MatMult, ast.Nonlocal,
+        ast.NamedExpr, ast.YieldFrom,
+    )  # fmt: skip
+    if isinstance(node, new):
+        return True
+    if isinstance(node, _ANNOTATED):
+        args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        return bool(node.returns or node.args.kwonlyargs or any(a.annotation for a in args))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id == "super" and not node.args
+    return isinstance(node, ast.ClassDef) and any(k.arg == "metaclass" for k in node.keywords)
+
+
+def imports_as_python_3(tree: ast.Module) -> bool:
+    """Return whether a program says ``from __future__ import absolute_import``."""
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and any(alias.name == "absolute_import" for alias in node.names)
+        for node in tree.body
+    )
+
+
+# -- imports ---------------------------------------------------------------------------------------
+
+
+def has_sibling(folder: Path, module: str) -> bool:
+    """Return whether a folder has a module of this name, as a file or as a package."""
+    root = module.partition(".")[0]
+    return (folder / f"{root}.py").is_file() or (folder / root / "__init__.py").is_file()
+
+
+def relative_imports(node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
+    """Return the import of siblings that Python 2 read in ``import x`` and ``from x import y``."""
+    if isinstance(node, ast.ImportFrom):
+        return [ast.ImportFrom(node.module, node.names, 1)]
+    statements: list[ast.stmt] = []
+    for alias in node.names:
+        root, _, rest = alias.name.partition(".")
+        parent, _, name = alias.name.rpartition(".")
+        if not rest:
+            statements.append(ast.ImportFrom(None, [ast.alias(root, alias.asname)], 1))
+        elif alias.asname:
+            statements.append(ast.ImportFrom(parent, [ast.alias(name, alias.asname)], 1))
+        else:  # it binds the root, and loads what is below
+            statements.append(ast.ImportFrom(parent, [ast.alias(name, f"{PREFIX}{name}")], 1))
+            statements.append(ast.ImportFrom(None, [ast.alias(root)], 1))
+    return statements
+
+
+class _Imports(ast.NodeTransformer):
+    """Makes implicit relative imports explicit."""
+
+    def __init__(self, folder: Path, *, prefers_sibling: bool) -> None:
+        self._folder, self._prefers_sibling = folder, prefers_sibling
+
+    def _is_relative(self, module: str) -> bool:
+        root = module.partition(".")[0]
+        if not has_sibling(self._folder, root):
+            return False
+        return self._prefers_sibling or not _can_import(root)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
+        """Rewrite ``from x import y``."""
+        if node.level or not node.module or not self._is_relative(node.module):
+            return node
+        return [ast.copy_location(new, node) for new in relative_imports(node)]
+
+    def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
+        """Rewrite ``import x``."""
+        siblings = [alias for alias in node.names if self._is_relative(alias.name)]
+        if not siblings:
+            return node
+        others = [alias for alias in node.names if alias not in siblings]
+        new: list[ast.stmt] = [ast.Import(others)] if others else []
+        new += relative_imports(ast.Import(siblings))
+        return [ast.copy_location(statement, node) for statement in new]
+
+
+def _can_import(root: str) -> bool:
+    if root in sys.modules or root in sys.builtin_module_names:
+        return True
+    return importlib.machinery.PathFinder.find_spec(root) is not None
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+class _Expressions(ast.NodeTransformer):
+    """Replaces divisions and conversions of arrays by calls of `arithmetic`."""
+
+    def __init__(self, tree: ast.Module, division: tuple[str, str]) -> None:
+        self.functions: set[str] = set()
+        self._division, self._division_in_place = division
+        self._bound = _bound_names(tree)
+        self._math = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name == "math"
+        } - _bound_names(tree, imports=False)
+
+    def _call(self, function: str, *args: ast.expr) -> ast.Call:
+        self.functions.add(function)
+        return ast.Call(ast.Name(PREFIX + function, ast.Load()), list(args), [])
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Replace ``a / b`` and ``'%d' % x``."""
+        self.generic_visit(node)
+        new: ast.expr = node
+        if isinstance(node.op, ast.Div) and self._division:
+            new = self._call(self._division, node.left, node.right)
+        elif isinstance(node.op, ast.Mod) and isinstance(getattr(node.left, "value", None), str):
+            new = self._call(arithmetic.format_text.__name__, node.left, node.right)
+        return ast.copy_location(new, node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        """Replace ``a /= b``, where reading the target twice does no harm."""
+        self.generic_visit(node)
+        is_division = isinstance(node.op, ast.Div) and bool(self._division_in_place)
+        if not is_division or _has_effects(node.target):
+            return node
+        current = ast.parse(ast.unparse(node.target), mode="eval").body
+        value = self._call(self._division_in_place, current, node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Replace ``int(x)`` and ``math.sqrt(x)``."""
+        self.generic_visit(node)
+        if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+            return node
+        function, new = node.func, node
+        if isinstance(function, ast.Name) and len(node.args) == 1:
+            if function.id in CONVERSIONS and function.id not in self._bound:
+                new = self._call(CONVERSIONS[function.id].__name__, *node.args)
+        elif self._is_math(function) and node.args:
+            new = self._call(arithmetic.call_math.__name__, function, *node.args)
+        return ast.copy_location(new, node)
+
+    def _is_math(self, function: ast.expr) -> bool:
+        is_dotted = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+        return is_dotted and function.value.id in self._math
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        """Replace ``x[i] = y``."""
+        self.generic_visit(node)
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
+            return node
+        if any(isinstance(part, ast.Slice) for part in ast.walk(target.slice)):
+            return node  # it takes an array
+        call = self._call(arithmetic.store.__name__, node.value, target.value, target.slice)
+        return ast.copy_location(ast.Expr(call), node)
+
+
+def _bound_names(tree: ast.AST, *, imports: bool = True) -> set[str]:
+    """Return the names that a program binds anywhere."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif imports and isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in node.names)
+    return names
+
+
+def _has_effects(target: ast.expr) -> bool:
+    return any(isinstance(n, ast.Call | ast.NamedExpr | ast.Yield) for n in ast.walk(target))
