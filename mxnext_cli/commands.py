@@ -438,14 +438,27 @@ def run(parser: Parser) -> None:
 def check(parser: Parser) -> None:
     """Read the programs and model files below a path and report what they need to run.
 
-    Each line has a status: absent (MXNext lacks the name), removed (a library dropped it; mx run
-    puts it back), python 2 (mx run translates it), division (needs //), syntax, missing package.
-    Exit code 1: something stops the program even under mx run.
+    First comes what stops the program, then what changes a value, then what only needs rewriting,
+    which mx run does on the fly and mx fix in the files. Exit code 1: something stops the program
+    even under mx run.
 
     mx check my_project/
+    mx check --run my_project/            also runs each network forward and backward once
+    mx check --network net.py:get_symbol --shape data=1,3,224,224 my_project/
     """
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="folders, .py and model files")
-    parser.add_argument("--all", action="store_true", help="list the names that are covered too")
+    add = parser.add_argument
+    add("paths", nargs="+", metavar="PATH", help="folders, .py, .ipynb and model files")
+    add("--all", action="store_true", help="show every line, also of names that are there")
+    add("--run", action="store_true", help="run each network once: this runs code of the project")
+    add(
+        "--network",
+        action="append",
+        default=[],
+        metavar="FILE[:FUNCTION]",
+        help="a network to run: a -symbol.json, or a function or class without arguments",
+    )
+    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...", help="shape of an input")
+    add("--timeout", type=_amount, default=120.0, help="seconds for each network")
     _add_json(parser)
 
 

@@ -71,4 +71,5 @@ def _execute(command: tuple[str, ...]) -> None:
         sys.argv = arguments
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
+        sys.path.insert(0, str(pathlib.Path(kind).parent))
         runpy.run_path(kind, run_name="__main__")

@@ -2,7 +2,8 @@
 
 Programs are read, not run. Names are looked up in the installed package, so the answer is that of
 this version. `names` and `division` are the rules about programs, `surroundings` about what is
-around them; `fix` writes the changes that the rules propose.
+around them; `report` prints what they found, and `fix` writes the changes that they propose.
+`networks` runs the networks of a project, if the user asks for it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any, NamedTuple
 
 from .. import CommandError
 from ..info import READERS, read_facts
-from ..output import print_json, print_table
+from ..output import print_json
 from .division import check_divisions
-from .finding import STATUSES, Finding
+from .finding import Finding
 from .modules import Project
 from .names import check_names, look_up
+from .networks import run_networks
+from .report import Report, print_report
 from .source import Source, UnreadableSource, read_source
 from .surroundings import Note, check_shell_script, check_surroundings
 
@@ -42,20 +45,17 @@ def run(args: argparse.Namespace) -> int:
     findings: list[tuple[Path, Finding]] = []
     notes: list[Note] = [note for path in files.scripts for note in check_shell_script(path)]
     for path in files.programs:
-        try:
-            source = read_source(path)
-        except UnreadableSource as error:
-            findings.append((path, error.finding))
-            continue
-        findings += [(path, finding) for finding in check_source(source, files.project)]
-        notes += check_surroundings(source)
-    facts = _facts(findings, notes, [_check_file(p) for p in files.models], files, args.all)
+        of_file, around = _check_program(path, files.project)
+        findings += [(path, finding) for finding in of_file]
+        notes += around
+    models = [_check_model(path) for path in files.models]
+    networks = run_networks(files.programs, files.models, args) if args.run or args.network else []
+    report = Report(files.programs, findings, notes, models, networks)
     if args.json:
-        print_json(facts)
+        print_json(report.facts(everything=args.all))
     else:
-        _print(facts)
-    stops = any(STATUSES[finding.status][1] for _, finding in findings)
-    return 1 if stops or any(f["problems"] for f in facts["files"]) else 0
+        print_report(report, everything=args.all)
+    return 1 if report.stops else 0
 
 
 def list_files(paths: Iterable[str]) -> Files:
@@ -86,6 +86,18 @@ def _is_model(path: Path) -> bool:
     return path.suffix != ".json" or path.name.endswith("symbol.json")
 
 
+def _check_program(path: Path, project: Project) -> tuple[list[Finding], list[Note]]:
+    """Check a program; a file that cannot be checked is a finding, and the check continues."""
+    try:
+        source = read_source(path)
+        return check_source(source, project), list(check_surroundings(source))
+    except UnreadableSource as error:
+        return [error.finding], []
+    except Exception as error:
+        text = str(error) or type(error).__name__
+        return [Finding(1, text, "unchecked", "the other files are checked all the same")], []
+
+
 def check_source(source: Source, project: Project) -> list[Finding]:
     """Return what the rules say of a program, in the order of its lines."""
     rules = (check_names(source, project), check_divisions(source))
@@ -94,80 +106,10 @@ def check_source(source: Source, project: Project) -> list[Finding]:
     return [findings[key] for key in sorted(findings)]
 
 
-def _check_file(path: Path) -> dict[str, Any]:
+def _check_model(path: Path) -> dict[str, Any]:
     try:
         facts = read_facts(path)
-    except (CommandError, OSError) as error:
-        return {"file": str(path), "kind": None, "problems": [str(error)]}
+    except Exception as error:
+        text = str(error) or type(error).__name__
+        return {"file": str(path), "kind": None, "problems": [text]}
     return {"file": str(path), "kind": facts["kind"], "problems": facts["problems"]}
-
-
-def _facts(
-    findings: list[tuple[Path, Finding]],
-    notes: list[Note],
-    models: list[dict[str, Any]],
-    files: Files,
-    everything: bool,
-) -> dict[str, Any]:
-    own = [f for _, f in findings if f.status in ("covered", "absent")]
-    shown = [(p, f) for p, f in findings if everything or f.status != "covered"]
-    counts = {
-        status.replace(" ", "_"): len({f.name for _, f in findings if f.status == status})
-        for status in STATUSES
-        if status != "covered"
-    }
-    return {
-        "programs": len(files.programs),
-        "uses": len(own),
-        "names": len({f.name for f in own}),
-        "operators": len({f.name for f in own if f.is_operator}),
-        **counts,
-        "found": [_as_row(path, finding) for path, finding in shown],
-        "notes": [note._asdict() for note in notes],
-        "files": models,
-    }
-
-
-def _as_row(path: Path, finding: Finding) -> dict[str, Any]:
-    return {
-        "file": str(path),
-        "line": finding.line,
-        "name": finding.name,
-        "status": finding.status,
-        "hint": finding.hint,
-        "is_operator": finding.is_operator,
-        "is_fixed_by_mx_fix": bool(finding.edits) or finding.status == "python 2",
-    }
-
-
-def _print(facts: dict[str, Any]) -> None:
-    rows = [(f"{n['file']}:{n['line']}", n["name"], n["status"], n["hint"]) for n in facts["found"]]
-    if rows:
-        print_table(("place", "name", "status", "hint"), rows)
-    for note in facts["notes"]:
-        print(f"{note['file']}:{note['line']}: note: {note['text']}")
-    for file in facts["files"]:
-        for problem in file["problems"]:
-            print(f"{file['file']}: {problem}")
-    verb = "uses" if facts["programs"] == 1 else "use"
-    print(
-        f"{_count(facts['programs'], 'program')} {verb} {_count(facts['names'], 'name')} of MXNet "
-        f"({_count(facts['operators'], 'operator')}) in {_count(facts['uses'], 'place')}: "
-        f"{facts['absent'] or 'none'} absent."
-    )
-    if facts["files"]:
-        good = sum(not file["problems"] for file in facts["files"])
-        print(f"{good} of {len(facts['files'])} model and data files are fine.")
-    if facts["removed"] or facts["python_2"]:
-        removed, lines = (
-            _count(facts["removed"], "removed name"),
-            _count(facts["python_2"], "line"),
-        )
-        print(f"{removed} and {lines} of Python 2: mx run handles them, mx fix changes them.")
-    if facts["division"]:
-        verb = "needs" if facts["division"] == 1 else "need"
-        print(f"{_count(facts['division'], 'division')} {verb} //: mx fix changes them.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

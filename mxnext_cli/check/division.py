@@ -1,17 +1,23 @@
-"""The rule about divisions: ``5 / 2`` is 2 in Python 2 and 2.5 in Python 3, which fits no size."""
+"""The rule about divisions: ``5 / 2`` is 2 in Python 2 and 2.5 in Python 3.
+
+Where only an integer fits, the program stops; elsewhere the value changes without a word.
+"""
 
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from collections.abc import Iterator
 
 from ..run.program import import_aliases, resolve
 from ..run.python2 import divides_as_python_3
+from ..run.rewriting import is_only_python_3
 from .finding import Edit, Finding
 from .names import look_up, operator_of
 from .source import Source
+from .values import Values
 
-INTEGER_FUNCTIONS = frozenset({"range", "xrange"})
 INTEGER_LABELS = ("int", "Shape")
 _SIZES = (
     "units channels in_channels in_units num_filter num_hidden num_group kernel_size kernel "
@@ -19,68 +25,225 @@ _SIZES = (
     "batch_size numpy_batch_size num_outputs num_args begin end repeats"
 )
 INTEGER_ARGUMENTS = frozenset(_SIZES.split())  # of Gluon's layers and of iterators
+# Functions of other libraries: which arguments are integers, by position or name.
+FUNCTIONS: dict[str, tuple[int | str, ...]] = {
+    "range": (0, 1, 2),
+    "xrange": (0, 1, 2),
+    **{f"numpy.{name}": (0, "shape") for name in ("zeros", "ones", "empty", "full")},
+    **{f"numpy.random.{name}": ("size",) for name in ("normal", "uniform", "randint", "choice")},
+    **{f"numpy.random.{name}": (0, 1, 2, 3) for name in ("rand", "randn")},
+    "numpy.eye": (0, 1),
+    "numpy.identity": (0,),
+    "numpy.tile": (1,),
+    "numpy.repeat": (1,),
+    "numpy.reshape": (1,),
+    "numpy.linspace": (2, "num"),
+    "random.randint": (0, 1),
+    "random.randrange": (0, 1, 2),
+    "random.sample": (1,),
+    "cv2.resize": (1, "dsize"),
+    "itertools.islice": (1, 2, 3),
+    **{
+        f"mxnet.{module}.{name}": (0, "shape")
+        for module in ("nd", "ndarray", "sym", "symbol", "np")
+        for name in ("zeros", "ones", "empty", "full")
+    },
+}
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod, ast.FloorDiv)
+# What a result is called that was meant to be a fraction, so that the author divided in Python 3.
+FRACTION_NAME = re.compile(
+    r"(?:.*_)?(?:acc|accuracy|ratio|rate|avg|mean|average|frac|fraction|percent|percentage|prob|"
+    r"speed|precision|recall|loss|score|progress|fps|iou|error|err|scale)(?:_.*)?|lr|f1"
+)
+_CUTTING = frozenset({"int", "numpy.floor", "math.floor", "numpy.int32", "numpy.int64", "long"})
 
 
 def check_divisions(source: Source) -> Iterator[Finding]:
-    """Give the divisions whose result must be an integer: sizes, counts and positions."""
+    """Give the divisions of integers, first those whose result must be an integer."""
     if divides_as_python_3(source.tree):
         return  # the author meant fractions
-    lines = source.text.encode().splitlines(keepends=True)
-    aliases, assigned = import_aliases(source.tree), _assigned_once(source.tree)
-    seen: set[tuple[int, int]] = set()
-    for node in ast.walk(source.tree):
-        for value in _integer_values(node, aliases):
-            if isinstance(value, ast.Name):
-                value = assigned.get(value.id, value)
-            for division in _divisions(value):
-                position = (division.lineno, division.col_offset)
-                if position not in seen:
-                    seen.add(position)
-                    yield _report(division, lines)
+    rule = _Divisions(source)
+    yield from rule.find_misfits()
+    if not is_only_python_3(source.tree):
+        yield from rule.find_quotients()
 
 
-def _assigned_once(tree: ast.AST) -> dict[str, ast.expr]:
-    """Return the values of names that a program binds in one place only, by an assignment."""
-    values: dict[str, list[ast.expr | None]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            values.setdefault(node.targets[0].id, []).append(node.value)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            values.setdefault(node.id, []).append(None)
-        elif isinstance(node, ast.arg):
-            values.setdefault(node.arg, []).append(None)
-    # An assignment is seen twice: as a statement, and by the name that is its target.
-    return {n: v for n, (v, *rest) in values.items() if v is not None and rest == [None]}
+class _Divisions:
+    """The divisions of a program."""
 
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._tree = source.tree
+        self._lines = source.text.encode().splitlines(keepends=True)
+        self._aliases = import_aliases(source.tree)
+        self._values = Values(source.tree)
+        self._seen: set[int] = set()
+        self._parents = {
+            id(part): node for node in ast.walk(source.tree) for part in ast.iter_child_nodes(node)
+        }
 
-def _integer_values(node: ast.AST, aliases: dict[str, str]) -> Iterator[ast.expr]:
-    """Give the expressions of a node that only integers fit."""
-    if isinstance(node, ast.Subscript):
-        yield from _indices(node.slice)
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        yield from (
-            other
-            for items, other in ((node.left, node.right), (node.right, node.left))
-            if isinstance(items, ast.List | ast.Tuple)
+    def find_misfits(self) -> Iterator[Finding]:
+        """Give the divisions whose result reaches a size, a count or an index."""
+        for node in ast.walk(self._tree):
+            for value in self._integer_values(node):
+                for division in self._divisions(value):
+                    if id(division) not in self._seen:
+                        self._seen.add(id(division))
+                        yield self._report_misfit(division)
+
+    def find_quotients(self) -> Iterator[Finding]:
+        """Give the other divisions of integers."""
+        for node in ast.walk(self._tree):
+            if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)):
+                continue
+            if id(node) in self._seen or self._means_fraction(node):
+                continue
+            if self._is_integer(node.left) and self._is_integer(node.right):
+                yield self._report_quotient(node)
+
+    def _is_integer(self, node: ast.expr) -> bool:
+        return self._values.kind(node) == "integer"
+
+    # -- integers are needed -------------------------------------------------------------------
+
+    def _integer_values(self, node: ast.AST) -> Iterator[ast.expr]:
+        """Give the expressions of a node that only integers fit."""
+        if isinstance(node, ast.Subscript):
+            yield from _indices(node.slice)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            pairs = ((node.left, node.right), (node.right, node.left))
+            yield from (o for items, o in pairs if isinstance(items, ast.List | ast.Tuple))
+        elif isinstance(node, ast.Call):
+            yield from self._integer_arguments(node)
+
+    def _integer_arguments(self, call: ast.Call) -> Iterator[ast.expr]:
+        name = resolve(call.func, self._aliases) or ""
+        if isinstance(call.func, ast.Name) and call.func.id in FUNCTIONS:
+            name = call.func.id
+        keys = FUNCTIONS.get(name, ())
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "reshape" and not keys:
+            keys = tuple(range(len(call.args)))
+        arguments: dict[int | str | None, ast.expr] = dict(enumerate(call.args))
+        arguments.update({k.arg: k.value for k in call.keywords})
+        if not keys and name.startswith("mxnet."):
+            keys = _integer_parameters(name)
+        yield from (value for key, value in arguments.items() if key in keys)
+
+    def _divisions(self, value: ast.expr, depth: int = 0) -> Iterator[ast.BinOp]:
+        """Give the divisions whose result reaches a value through arithmetic and names."""
+        if depth > 8:
+            return
+        if isinstance(value, ast.Name):
+            assigned = self._values.assigned(value)
+            if assigned is not None:
+                yield from self._divisions(assigned, depth + 1)
+        elif isinstance(value, ast.Tuple | ast.List):
+            for part in value.elts:
+                yield from self._divisions(part, depth + 1)
+        elif isinstance(value, ast.UnaryOp):
+            yield from self._divisions(value.operand, depth + 1)
+        elif isinstance(value, ast.BinOp) and isinstance(value.op, _ARITHMETIC):
+            is_division = isinstance(value.op, ast.Div)
+            if is_division and self._values.kind(value) not in ("fraction", "other"):
+                yield value
+            if not isinstance(value.op, ast.FloorDiv):
+                yield from self._divisions(value.left, depth + 1)
+                yield from self._divisions(value.right, depth + 1)
+
+    def _report_misfit(self, division: ast.BinOp) -> Finding:
+        if self._source.is_python_2:
+            return self._report_python_2(division)
+        text, new = _texts(division)
+        hint = f"write {new}: an integer is needed here"
+        return Finding(
+            division.lineno, text, "division", hint, False, _edits(division, self._lines)
         )
-    elif isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in INTEGER_FUNCTIONS:
-            yield from node.args
-        integers = _integer_arguments(node, aliases)
-        yield from (k.value for k in node.keywords if k.arg in integers)
+
+    # -- values that change --------------------------------------------------------------------
+
+    def _means_fraction(self, division: ast.BinOp) -> bool:
+        """Return whether the quotient is cut anyway, or was never meant to be an integer."""
+        if isinstance(division.left, ast.Constant) and division.left.value == 1:
+            return True  # 1 / n was 0 in Python 2
+        both = (division.left, division.right)
+        numbers = [n.value for n in both if isinstance(n, ast.Constant)]
+        if len(numbers) == 2 and _is_plain_fraction(*numbers):
+            return True
+        parent = self._parents.get(id(division))
+        if isinstance(parent, ast.Call) and division in parent.args:
+            name = resolve(parent.func, self._aliases) or ast.unparse(parent.func)
+            if name in _CUTTING:
+                return True
+        return any(FRACTION_NAME.fullmatch(name.lower()) for name in self._names_of(division))
+
+    def _names_of(self, division: ast.BinOp) -> Iterator[str]:
+        """Give what the result is called, and what is divided."""
+        node: ast.AST | None = division
+        while isinstance(node, ast.expr):
+            parent = self._parents.get(id(node))
+            if isinstance(parent, ast.keyword):
+                yield parent.arg or ""
+                return
+            if isinstance(parent, ast.Call | ast.Lambda):
+                break
+            node = parent
+        if isinstance(node, ast.Assign):
+            yield from (_last_name(target) for target in node.targets)
+        yield _last_name(division.left)
+
+    def _report_quotient(self, division: ast.BinOp) -> Finding:
+        if self._source.is_python_2:
+            return self._report_python_2(division)
+        text, new = _texts(division)
+        return Finding(
+            division.lineno, text, "quotient", f"Python 2 gave {_cut_value(division) or new}"
+        )
+
+    def _report_python_2(self, division: ast.BinOp) -> Finding:
+        text, new = _texts(division)
+        edits = _edits(division, self._lines)
+        hint = f"write {new}: Python 2 cut the quotient"
+        return Finding(division.lineno, text, "python 2", hint, False, edits)
 
 
-def _integer_arguments(call: ast.Call, aliases: dict[str, str]) -> frozenset[str]:
+def _is_plain_fraction(a: object, b: object) -> bool:
+    """Return whether a quotient of two numbers was 0 in Python 2, or is exact."""
+    if not isinstance(a, int) or not isinstance(b, int) or b == 0:
+        return True
+    return a // b == 0 or a % b == 0
+
+
+def _cut_value(division: ast.BinOp) -> str:
+    """Return the quotient of Python 2, if both sides are numbers."""
+    sides = (division.left, division.right)
+    numbers = [side.value for side in sides if isinstance(side, ast.Constant)]
+    integers = [number for number in numbers if isinstance(number, int)]
+    return f"{integers[0] // integers[1]}" if len(integers) == 2 and integers[1] else ""
+
+
+def _last_name(node: ast.expr) -> str:
+    while isinstance(node, ast.BinOp | ast.Subscript):
+        node = node.left if isinstance(node, ast.BinOp) else node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _integer_parameters(name: str) -> tuple[int | str, ...]:
     """Return the arguments of a function of MXNet that are integers or shapes."""
-    name = resolve(call.func, aliases)
-    if name is None or not name.startswith("mxnet."):
-        return frozenset()
-    operator = operator_of(look_up(name)[0])
-    if operator is None:
-        return INTEGER_ARGUMENTS
-    attributes = operator.attributes.values()
-    return frozenset(a.name for a in attributes if a.type.label.startswith(INTEGER_LABELS))
+    value = look_up(name)[0]
+    operator = operator_of(value)
+    if operator is not None:
+        attributes = operator.attributes.values()
+        return tuple(a.name for a in attributes if a.type.label.startswith(INTEGER_LABELS))
+    positions: list[int | str] = []
+    if isinstance(value, type):
+        try:
+            parameters = list(inspect.signature(value).parameters)
+        except (TypeError, ValueError):
+            parameters = []
+        positions = [i for i, p in enumerate(parameters) if p in INTEGER_ARGUMENTS]
+    return (*positions, *INTEGER_ARGUMENTS)
 
 
 def _indices(index: ast.expr) -> Iterator[ast.expr]:
@@ -93,33 +256,16 @@ def _indices(index: ast.expr) -> Iterator[ast.expr]:
         yield index
 
 
-def _divisions(value: ast.expr) -> Iterator[ast.BinOp]:
-    """Give the divisions whose result reaches a value through arithmetic alone."""
-    if isinstance(value, ast.Tuple | ast.List):
-        for part in value.elts:
-            yield from _divisions(part)
-    elif isinstance(value, ast.UnaryOp):
-        yield from _divisions(value.operand)
-    elif isinstance(value, ast.BinOp) and isinstance(value.op, _ARITHMETIC):
-        if isinstance(value.op, ast.Div):
-            yield value
-        if not isinstance(value.op, ast.FloorDiv):
-            yield from _divisions(value.left)
-            yield from _divisions(value.right)
+def _texts(division: ast.BinOp) -> tuple[str, str]:
+    """Return a division as it is and with ``//``."""
+    new = ast.BinOp(division.left, ast.FloorDiv(), division.right)
+    return ast.unparse(division), ast.unparse(new)
 
 
-def _report(division: ast.BinOp, lines: list[bytes]) -> Finding:
-    text = ast.unparse(division)
-    new = ast.unparse(ast.BinOp(division.left, ast.FloorDiv(), division.right))
-    edit = _edit(division, lines)
-    hint = f"write {new}: an integer is needed here"
-    return Finding(division.lineno, text, "division", hint, False, (edit,) if edit else ())
-
-
-def _edit(division: ast.BinOp, lines: list[bytes]) -> Edit | None:
+def _edits(division: ast.BinOp, lines: list[bytes]) -> tuple[Edit, ...]:
     """Return the edit that doubles the slash, if it is on the line on which its left side ends."""
     line, start = division.left.end_lineno, division.left.end_col_offset
     if line is None or start is None or division.right.lineno != line:
-        return None
+        return ()
     slash = lines[line - 1].find(b"/", start, division.right.col_offset)
-    return Edit(line, slash, line, slash + 1, "//") if slash >= 0 else None
+    return (Edit(line, slash, line, slash + 1, "//"),) if slash >= 0 else ()

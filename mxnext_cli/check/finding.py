@@ -22,6 +22,7 @@ class Finding(NamedTuple):
     """A use of a name in a program, and what is known about it.
 
     `status` is one of `STATUSES`; `edits` mend the line, if that can be done by a program.
+    Findings of one `kind` in a file are shown as one.
     """
 
     line: int
@@ -31,18 +32,40 @@ class Finding(NamedTuple):
     is_operator: bool = False
     edits: tuple[Edit, ...] = ()
     new_import: str = ""  # a module that the edited line needs
-    new_definition: str = ""  # a function of `scipy_misc` that it needs
+    new_module: str = ""  # a file that it needs beside the program
+    kind: str = ""  # the name, if it is empty
 
 
-# What each status means, and whether the program stops there even under `mx run`.
-STATUSES: dict[str, tuple[str, bool]] = {
-    "covered": ("a name of MXNet that MXNext has", False),
-    "absent": ("a name of MXNet that MXNext does not have", True),
-    "removed": ("a name that Python or a library removed; `mx run` puts it back", False),
-    "python 2": ("a line that only Python 2 reads; `mx run` translates it", False),
-    "division": ("a division that gives a float where an integer is needed", True),
-    "syntax": ("a line that neither Python 3 nor Python 2 reads", True),
-    "missing package": ("a package that is not installed here", False),
+class Status(NamedTuple):
+    """What a status means, and what follows from it."""
+
+    meaning: str
+    level: str  # one of LEVELS
+    stops: bool = False  # even under `mx run`, with all packages there
+
+
+# What follows, in the order of its weight.
+LEVELS: dict[str, str] = {
+    "stops": "Stops the program",
+    "value": "Changes a value",
+    "rewrite": "Needs rewriting: mx run does it on the fly, mx fix writes it",
+    "note": "To look at",
+    "covered": "Names that MXNext has",
+}
+STATUSES: dict[str, Status] = {
+    "syntax": Status("neither Python 3 nor Python 2 reads the line", "stops", True),
+    "unchecked": Status("the file could not be checked", "stops", True),
+    "fork": Status("a name of a fork of MXNet, or of a plugin", "stops", True),
+    "absent": Status("a name of MXNet that MXNext does not have", "stops", True),
+    "division": Status("a division gives a float where an integer is needed", "stops", True),
+    "missing package": Status("a package that is not installed here", "stops"),
+    "quotient": Status("a quotient of integers, which Python 2 cut", "value"),
+    "relative import": Status("Python 2 looked for the module beside the program", "rewrite"),
+    "removed": Status("Python or a library removed the name", "rewrite"),
+    "python 2": Status("only Python 2 reads the line, or reads it so", "rewrite"),
+    "nd only": Status("a function of mx.nd that mx.sym does not have, as in MXNet", "note"),
+    "conversion": Status("a conversion of an array to a number, if it is an array", "note"),
+    "covered": Status("a name of MXNet that MXNext has", "covered"),
 }
 
 

@@ -16,7 +16,7 @@ from ..run.python2 import first_statement, translate
 from . import check_source, list_files
 from .finding import apply_edits
 from .modules import Project
-from .rewrites import add_definitions
+from .rewrites import IMAGE_MODULE, image_module_source
 from .source import UnreadableSource, parse_source
 
 MAX_ROUNDS = 5  # edits that overlap are applied one round after the other
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Print a patch, or change the files with ``--apply``; return 1 if a program is unreadable."""
     files = list_files(args.paths)
     changed, unreadable = 0, 0
+    modules: set[Path] = set()
     for path in files.programs:
         if path.suffix != ".py":
             continue
@@ -52,11 +53,26 @@ def run(args: argparse.Namespace) -> int:
             path.write_bytes(new.encode(encoding))
         else:
             print(_patch(path, old, new), end="")
+        if f"{IMAGE_MODULE}" in new and IMAGE_MODULE not in old:
+            modules.add(path.parent / f"{IMAGE_MODULE}.py")
+    _write_modules(modules, apply=args.apply)
     verb = "changed" if args.apply else "can be changed"
     sys.stderr.write(f"mx fix: {changed} of {len(files.programs)} programs {verb}.\n")
     if changed and not args.apply:
         sys.stderr.write("mx fix: nothing was written; --apply changes the files.\n")
     return 1 if unreadable else 0
+
+
+def _write_modules(paths: set[Path], *, apply: bool) -> None:
+    """Write the modules that changed programs import, or print them as new files."""
+    source = image_module_source()
+    for path in sorted(paths):
+        if path.exists():
+            continue
+        if apply:
+            path.write_text(source, encoding="utf-8")
+        else:
+            print(_patch(path, "", source, old_name="/dev/null"), end="")
 
 
 def _read(path: Path) -> tuple[str, str]:
@@ -74,21 +90,23 @@ def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Chang
     changes = [Change(f.line, f"Python 2: {f.hint}") for f in source.findings]
     if source.is_python_2:
         text = translate(text) or source.text
-        changes += _describe_divisions(parse_source(text, path).tree)
     for _ in range(MAX_ROUNDS):
-        everything = list(check_source(parse_source(text, path), project))
+        current = parse_source(text, path)
+        if source.is_python_2:  # its divisions mean what they meant in Python 2
+            current = current._replace(original_lines=tuple(range(1, text.count("\n") + 2)))
+        everything = list(check_source(current, project))
         findings = [f for f in everything if f.edits]
         if not findings:
-            left = [f for f in everything if f.status == "removed"]
+            left = [f for f in everything if f.status in ("removed", "quotient")]
             changes += [Change(f.line, f"left to you: {f.name}: {f.hint}") for f in left]
             break
         modules = sorted({f.new_import for f in findings if f.new_import})
         changes += [Change(f.line, f"{f.name}: {f.hint}") for f in findings]
         text = apply_edits(text, [edit for f in findings for edit in f.edits])
         text = _add_imports(text, modules)
-        definitions = sorted({f.new_definition for f in findings if f.new_definition})
-        text = add_definitions(text, parse_source(text, path).tree, definitions)
-    parse_source(text, path)  # what is written can be read
+    tree = parse_source(text, path).tree  # what is written can be read
+    if source.is_python_2:
+        changes += _describe_divisions(tree)
     return text, sorted(set(changes))
 
 
@@ -116,7 +134,11 @@ def _add_imports(text: str, modules: list[str]) -> str:
     """Return a program with imports added before its first statement."""
     tree = parse_source(text, Path("source.py")).tree
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    lines = [f"import {module}\n" for module in modules if module not in imported]
+    lines = [
+        f"{module}\n" if " " in module else f"import {module}\n"
+        for module in modules
+        if module not in imported and not (" " in module and module in text)
+    ]
     if not lines:
         return text
     index = first_statement(tree)
@@ -128,12 +150,13 @@ def _add_imports(text: str, modules: list[str]) -> str:
     return "".join([*before[: first - 1], *lines, *before[first - 1 :]])
 
 
-def _patch(path: Path, old: str, new: str) -> str:
+def _patch(path: Path, old: str, new: str, old_name: str = "") -> str:
+    name = path.as_posix().removeprefix("./")
     lines = difflib.unified_diff(
         old.splitlines(keepends=True),
         new.splitlines(keepends=True),
-        f"a/{path.as_posix().removeprefix('./')}",
-        f"b/{path.as_posix().removeprefix('./')}",
+        old_name or f"a/{name}",
+        f"b/{name}",
     )
     ended = (
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines

@@ -5,19 +5,28 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import re
 import sys
 import warnings
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from pathlib import Path
 
+from ..run.rewriting import has_sibling
+
+_IMPORTS = re.compile(
+    r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]+)"
+    r"|import[ \t]+([^\n#;]+))",
+    re.MULTILINE,
+)
+_QUOTED = re.compile(r"[\"']([^\"']*)[\"']")
 MODULE_SUFFIXES = (".py", ".pyx", ".so", ".pyd")
 MAX_PARENTS = 4  # folders above a program in which its project may begin
 
 # Packages that MXNet programs import. Other names are never proposed: anybody may own them.
 _SAME_NAME = (
-    "bokeh boto3 colorlog dill easydict editdistance flask future gluoncv gluonnlp gluonts gym "
-    "h5py horovod imageio imgaug jieba joblib keras librosa lmdb lxml matplotlib mxboard networkx "
+    "bokeh boto3 colorlog dill easydict editdistance flask future gluoncv gluonts gym "
+    "h5py horovod imageio jieba joblib librosa lmdb lxml matplotlib networkx "
     "nltk numba onnx onnxruntime pandas plotly psutil pyarrow pycocotools pytest redis requests "
     "sacrebleu scipy seaborn sentencepiece shapely simplejson six soundfile spacy sympy tabulate "
     "tensorboard tensorboardX tensorflow termcolor torch torchvision tornado tqdm transformers "
@@ -37,6 +46,9 @@ PACKAGES = {name: name for name in _SAME_NAME.split()} | {
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
     "zmq": "pyzmq",
+    # Versions that import beside today's NumPy and protobuf.
+    "gluonnlp": "gluonnlp==0.10.0",
+    "mxboard": "mxboard 'protobuf<3.21' (in an environment without onnx, which needs a newer one)",
 }
 UNKNOWN = (
     "not in this project and not installed; its README may say where it comes from. Names that are "
@@ -47,6 +59,8 @@ OTHER_HINTS = {
     "mxnext": "a folder of SimpleDet, which has the name of this package by chance: copy it into "
     "the project, because `pip install mxnext` brings this package",
     "mxnet": "",
+    "imgaug": "its last version needs NumPy 1: use albumentations, mx.image or torchvision",
+    "keras": "pip install keras torch, and set KERAS_BACKEND=torch; its MXNet backend is gone",
 }
 
 
@@ -55,6 +69,8 @@ class Project:
 
     def __init__(self, files: Iterable[Path]) -> None:
         self._names: set[str] = set()
+        files = list(files)
+        self._programs = {p.resolve() for p in files if p.suffix == ".py"}
         for path in files:
             if path.name.endswith(MODULE_SUFFIXES):
                 self._names.add(path.name.partition(".")[0])
@@ -66,6 +82,88 @@ class Project:
             return True
         folder = importer.resolve().parent
         return any(_has_module(f, root) for f in [folder, *folder.parents][: MAX_PARENTS + 1])
+
+    def is_in_package(self, program: Path) -> bool:
+        """Return whether others import a program as a part of the package that it is in."""
+        return program.resolve() in self._members
+
+    @cached_property
+    def _members(self) -> set[Path]:
+        imported = {p: list(_read_imports(p)) for p in self._programs}
+        members: set[Path] = set()
+        for path, modules in imported.items():
+            for level, module in modules:
+                if level or "." in module:
+                    folders = [path.parents[level - 1]] if level else _folders_of(path)
+                    members |= self._find_all(folders, module, is_relative=level > 0)
+        scripts = {p.parent for p in self._programs - members if "__main__" in _read(p)}
+        waiting = list(members)
+        while waiting:  # siblings of members are members as well
+            path = waiting.pop()
+            for level, module in imported.get(path, []):
+                siblings = self._find_all([path.parent], module.partition(".")[0])
+                new = {s for s in siblings if not level and s.parent == path.parent} - members
+                members |= new
+                waiting += new
+        return {m for m in members if m.parent not in scripts} - self._on_path
+
+    def _find_all(self, folders: list[Path], module: str, *, is_relative: bool = True) -> set[Path]:
+        """Return the files of a module below one of the folders, if it is inside of a package."""
+        parts = [part for part in module.split(".") if part]
+        for folder in folders if parts else ():
+            path = folder.joinpath(*parts[:-1], f"{parts[-1]}.py")
+            is_inside = is_relative or (path.parent / "__init__.py").is_file()
+            if path in self._programs and is_inside:
+                return {path}
+        return set()
+
+    @cached_property
+    def _on_path(self) -> set[Path]:
+        """The programs in folders that some program puts on `sys.path`."""
+        texts = [_read(p) for p in self._programs]
+        changing = [t for t in texts if "sys.path" in t or "PYTHONPATH" in t]
+        names = {w for t in changing for line in t.splitlines() for w in _quoted_words(line)}
+        return {p for p in self._programs if p.parent.name in names}
+
+    def is_sibling(self, module: str, importer: Path, *, prefers: bool) -> bool:
+        """Return whether a module is the one beside the importer, and only Python 2 finds it."""
+        root, path = module.partition(".")[0], importer.resolve()
+        if not has_sibling(path.parent, root) or path == path.parent / f"{root}.py":
+            return False
+        if prefers:
+            return True
+        return not is_installed(root) and not any(
+            has_sibling(f, root) for f in _folders_of(path)[1:]
+        )
+
+
+def _folders_of(path: Path) -> list[Path]:
+    return [path.parent, *path.parent.parents][: MAX_PARENTS + 1]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _quoted_words(line: str) -> list[str]:
+    return [word for text in _QUOTED.findall(line) for word in re.split(r"[/\\]", text)]
+
+
+def _read_imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Give the level and the dotted name of each module that a program may import."""
+    for dots, module, names, plain in _IMPORTS.findall(_read(path)):
+        if plain:
+            for part in plain.split(","):
+                yield 0, part.split()[0] if part.split() else ""
+            continue
+        if module:
+            yield len(dots), module
+        for part in names.replace("(", " ").replace(")", " ").split(","):
+            if part.split():
+                yield len(dots), f"{module}.{part.split()[0]}".lstrip(".")
 
 
 def _has_module(folder: Path, root: str) -> bool:
@@ -105,12 +203,45 @@ def optional_imports(tree: ast.AST) -> set[int]:
     return lines
 
 
-def _handles_import(handler: ast.ExceptHandler) -> bool:
+def guarded_nodes(tree: ast.AST, words: tuple[str, ...], errors: frozenset[str]) -> set[int]:
+    """Return the ids of nodes that run under a condition with one of the words, or in a `try`.
+
+    A bare ``except`` handles every error.
+    """
+    guarded: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try) and any(_handles(h, errors) for h in node.handlers):
+            parts: list[ast.AST] = [*node.body, *node.handlers]
+        elif _is_condition(node, words):
+            parts = [node]
+        else:
+            continue
+        guarded |= {id(inner) for part in parts for inner in ast.walk(part)}
+    return guarded
+
+
+def _is_condition(node: ast.AST, words: tuple[str, ...]) -> bool:
+    if isinstance(node, ast.If | ast.IfExp):
+        return _mentions(node.test, words)
+    return isinstance(node, ast.BoolOp) and any(_mentions(v, words) for v in node.values)
+
+
+def _mentions(test: ast.expr, words: tuple[str, ...]) -> bool:
+    text = ast.unparse(test).lower()
+    return any(word in text for word in words)
+
+
+def _handles(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
     if handler.type is None:
         return True
-    names = {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)}
+    nodes = list(ast.walk(handler.type))
+    names = {n.id for n in nodes if isinstance(n, ast.Name)}
+    return bool(errors & (names | {n.attr for n in nodes if isinstance(n, ast.Attribute)}))
+
+
+def _handles_import(handler: ast.ExceptHandler) -> bool:
     expected = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "NameError"}
-    return bool(names & (expected | {"AttributeError"}))
+    return _handles(handler, frozenset(expected | {"AttributeError"}))
 
 
 def _is_about_version(test: ast.expr) -> bool:

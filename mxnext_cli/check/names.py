@@ -13,17 +13,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from mxnet import ndarray, symbol
-from mxnet.error import did_you_mean
 from mxnet.ops.declare import Op
 
 from ..run import removed
 from ..run.program import Use, find_uses, import_aliases, resolve
+from ..run.rewriting import imports_as_python_3, relative_imports
+from .advice import IN_BOTH, name_fork, suggest
 from .finding import Edit, Finding, replace_node
-from .modules import Project, advise, is_gone, is_installed, optional_imports
+from .modules import (
+    Project,
+    advise,
+    guarded_nodes,
+    is_gone,
+    is_installed,
+    optional_imports,
+)
 from .rewrites import check_rewrites
 from .source import Source
 
 PACKAGE = "mxnet"
+NAME_ERRORS = frozenset({"AttributeError", "NameError", "Exception", "BaseException"})
 # Methods of dictionaries that Python 3 does not have, by the name of their successor.
 DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"}
 
@@ -31,15 +40,20 @@ DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"
 def check_names(source: Source, project: Project) -> Iterator[Finding]:
     """Give every use of a name of MXNet, of a removed one, and of a missing package."""
     optional = optional_imports(source.tree)
+    guarded = guarded_nodes(source.tree, ("hasattr", "getattr", "__version__"), NAME_ERRORS)
     for use in find_uses(source.tree):
+        if id(use.node) in guarded and use.name.partition(".")[0] == PACKAGE:
+            continue
         if (finding := _check_use(source, project, use, optional)) is not None:
             yield finding
-    for name, line in _uses_of_namespace(source.tree):
-        yield _check_namespace_use(name, line)
+    for node, name in _uses_of_namespace(source.tree):
+        if id(node) not in guarded:
+            yield _check_namespace_use(name, node.lineno)
     yield from _check_builtins(source.tree, optional)
     yield from _check_dict_methods(source.tree)
     yield from _check_calls(source.tree)
-    yield from check_rewrites(source.tree)
+    yield from check_rewrites(source.tree, is_in_package=project.is_in_package(source.path))
+    yield from _check_relative_imports(source, project)
 
 
 def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -> Finding | None:
@@ -47,9 +61,7 @@ def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -
     if root == PACKAGE:
         if not rest or (use.is_import and use.line in optional):
             return None
-        value, hint = look_up(use.name)
-        status = "absent" if value is None else "covered"
-        return Finding(use.line, use.name, status, hint, _is_operator(value))
+        return _check_name(use.name, use.line)
     if use.line in optional or project.has_module(root, source.path):
         return None
     if (finding := _check_removed(use)) is not None:
@@ -60,6 +72,17 @@ def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -
 
 
 # -- names of MXNet --------------------------------------------------------------------------------
+
+
+def _check_name(name: str, line: int, shown: str = "") -> Finding:
+    """Look up a dotted name of MXNet."""
+    value, hint = look_up(name)
+    if value is not None:
+        return Finding(line, shown or name, "covered", hint, _is_operator(value))
+    fork = next(filter(None, map(name_fork, name.split("."))), "")
+    if fork:
+        return Finding(line, shown or name, "fork", f"of {fork}, not of MXNet")
+    return Finding(line, shown or name, "absent", hint)
 
 
 def look_up(dotted: str) -> tuple[Any, str]:
@@ -73,11 +96,14 @@ def look_up(dotted: str) -> tuple[Any, str]:
     for i, part in enumerate(parts[1:], 1):
         if part == "*":
             return value, ""
-        inner = _member(value, part, ".".join(parts[: i + 1]))
+        try:
+            inner = _member(value, part, ".".join(parts[: i + 1]))
+        except Exception as error:  # an object that refuses, such as that of MXNet's C library
+            return None, str(error)
         if inner is None:
             if not isinstance(value, types.ModuleType | type):
                 return value, ""  # an attribute of an object: only running it would show
-            return None, did_you_mean(part, [n for n in dir(value) if not n.startswith("_")])
+            return None, suggest(part, dir(value))
         value = inner
     return value, ""
 
@@ -107,32 +133,45 @@ def _is_operator(value: Any) -> bool:
     return operator_of(value) is not None
 
 
-def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Give (name, line) of what ``hybrid_forward(self, F, ...)`` calls on its F."""
+def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[ast.Attribute, str]]:
+    """Give the attributes of F in ``hybrid_forward(self, F, x)``, with their dotted names.
+
+    Other functions and lambdas with an argument F are called by such functions.
+    """
     for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef) or node.name != "hybrid_forward":
+        if not isinstance(node, ast.FunctionDef | ast.Lambda):
             continue
-        if len(node.args.args) < 2:
+        args = [arg.arg for arg in node.args.args]
+        if "F" in args:
+            space = "F"
+        elif getattr(node, "name", "") == "hybrid_forward" and len(args) > 1:
+            space = args[1]
+        else:
             continue
-        space = node.args.args[1].arg
-        inner = {
-            id(n.value) for n in ast.walk(node) if isinstance(n, ast.Attribute)
-        }  # parts of longer chains
-        for part in ast.walk(node):
-            if isinstance(part, ast.Attribute) and id(part) not in inner:
-                root, _, rest = ast.unparse(part).partition(".")
-                if root == space:
-                    yield rest, part.lineno
+        yield from _attributes_of(node, {space: ""})
+
+
+def _attributes_of(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.Attribute, str]]:
+    """Give the longest dotted names that begin with a name; methods of results are none."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Attribute) and (name := resolve(node, aliases)) is not None:
+            yield node, name.removeprefix(".")
+            continue
+        waiting.extend(ast.iter_child_nodes(node))
 
 
 def _check_namespace_use(name: str, line: int) -> Finding:
-    """Look up ``F.name`` in `mx.nd` and `mx.sym`, which both must have it."""
-    value: Any = None
-    for space in (ndarray, symbol):
-        value, hint = look_up(f"{space.__name__}.{name}")
-        if value is None:
-            return Finding(line, f"F.{name}", "absent", hint)
-    return Finding(line, f"F.{name}", "covered", "", _is_operator(value))
+    """Look up ``F.name`` in `mx.nd` and `mx.sym`."""
+    shown = f"F.{name}"
+    in_symbols = _check_name(f"{symbol.__name__}.{name}", line, shown)
+    in_arrays = _check_name(f"{ndarray.__name__}.{name}", line, shown)
+    if in_symbols.status == "covered" or in_arrays.status != "covered":
+        return in_arrays if in_arrays.status != "covered" else in_symbols
+    instead = f": write F.{IN_BOTH[name]}" if name in IN_BOTH else ""
+    hint = f"fails when hybridized, because mx.sym.{name} does not exist in MXNet either{instead}"
+    return Finding(line, shown, "nd only", hint, in_arrays.is_operator)
 
 
 # -- removed names ---------------------------------------------------------------------------------
@@ -250,6 +289,28 @@ def _check_builtins(tree: ast.AST, optional: set[int]) -> Iterator[Finding]:
 
 def _is_bound(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Store | ast.Del)
+
+
+def _check_relative_imports(source: Source, project: Project) -> Iterator[Finding]:
+    """Report imports of modules beside the program that Python 3 looks for elsewhere."""
+    if imports_as_python_3(source.tree) or not project.is_in_package(source.path):
+        return
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and (node.level or not node.module):
+            continue
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        single = isinstance(node, ast.ImportFrom) or len(node.names) == 1
+        for alias in node.names:
+            module = node.module if isinstance(node, ast.ImportFrom) else alias.name
+            if not project.is_sibling(module or "", source.path, prefers=source.is_python_2):
+                continue
+            lines = [ast.unparse(new) for new in relative_imports(node)]
+            new = ("\n" + " " * node.col_offset).join(lines)
+            edits = (replace_node(node, new),) if single and len(lines) == 1 else ()
+            hint = f"write {new}" if edits else "write from . import ..."
+            yield Finding(node.lineno, ast.unparse(node), "relative import", hint, False, edits)
+            break
 
 
 def _check_dict_methods(tree: ast.AST) -> Iterator[Finding]:

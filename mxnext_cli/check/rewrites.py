@@ -1,14 +1,15 @@
-"""Removed functions that have no successor of one name: their calls are written anew.
+"""Calls that have to be written anew: of removed functions, and conversions that NumPy refuses.
 
-``np.asscalar(x)`` becomes ``x.item()``. Functions of `scipy.misc`, which no expression of today
-equals, are defined in the program itself, by PIL. A call is rewritten only where the new one does
-the same; any other is left to the author.
+``np.asscalar(x)`` becomes ``x.item()``. The functions of `scipy.misc` for images, which no
+expression of today equals, come from a module that `mx fix` writes beside the program. A call is
+rewritten only where the new one does the same; any other is left to the author.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -16,9 +17,13 @@ from ..run import scipy_misc
 from ..run.program import import_aliases, resolve
 from .finding import Edit, Finding, replace_node
 from .modules import is_gone
+from .values import Values
 
-# Functions that `mx fix` defines in the program.
-DEFINED = {f"scipy.misc.{name}": name for name in ("imread", "imresize", "imsave", "toimage")}
+# The module that `mx fix` writes, and the functions that it has.
+IMAGE_MODULE = "scipy_misc_images"
+IMAGE_FUNCTIONS = {
+    f"scipy.misc.{name}": name for name in ("imread", "imresize", "imsave", "toimage")
+}
 # Constants: the new text, with the name of the module.
 _CONSTANTS = {"numpy.NINF": "(-{}.inf)", "numpy.PZERO": "0.0", "numpy.NZERO": "(-0.0)"}
 _ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List | ast.ListComp | ast.Dict
@@ -83,17 +88,18 @@ _CALLS: dict[str, tuple[range, Callable[[Call], str | None]]] = {
 }
 
 
-def check_rewrites(tree: ast.Module) -> Iterator[Finding]:
-    """Give the uses of removed functions whose calls can be written anew."""
+def check_rewrites(tree: ast.Module, *, is_in_package: bool) -> Iterator[Finding]:
+    """Give the calls that can be written anew."""
     aliases = import_aliases(tree)
     parents = {id(part): node for node in ast.walk(tree) for part in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _check_call(node, aliases, parents.get(id(node)))
         elif isinstance(node, ast.Attribute):
-            yield from _check_attribute(tree, node, resolve(node, aliases) or "")
+            yield from _check_attribute(node, resolve(node, aliases) or "", is_in_package)
         elif isinstance(node, ast.ImportFrom | ast.Import):
-            yield from _check_import(tree, node, aliases)
+            yield from _check_import(tree, node, aliases, is_in_package)
+    yield from _check_conversions(tree, aliases)
 
 
 def _check_call(
@@ -114,40 +120,61 @@ def _check_call(
         yield Finding(line, name, "removed", f"write {new}", False, edits, needs)
 
 
-def _check_attribute(tree: ast.Module, node: ast.Attribute, name: str) -> Iterator[Finding]:
+def _check_attribute(node: ast.Attribute, name: str, is_in_package: bool) -> Iterator[Finding]:
     line = node.end_lineno or node.lineno
     if name in _CONSTANTS and _is_gone(name):
         new = _CONSTANTS[name].format(ast.unparse(node.value))
         edits = (replace_node(node, new),)
         yield Finding(line, name, "removed", f"write {new}", False, edits)
-    elif name in DEFINED and _is_gone(name) and _can_define(tree, DEFINED[name]):
-        edits = (replace_node(node, DEFINED[name]),)
-        yield _defining(line, name, edits)
+    elif name in IMAGE_FUNCTIONS and _is_gone(name):
+        edits = (replace_node(node, f"{IMAGE_MODULE}.{IMAGE_FUNCTIONS[name]}"),)
+        needs = f"from . import {IMAGE_MODULE}" if is_in_package else IMAGE_MODULE
+        yield _image_function(line, name, edits, needs)
 
 
 def _check_import(
-    tree: ast.Module, node: ast.Import | ast.ImportFrom, aliases: dict[str, str]
+    tree: ast.Module,
+    node: ast.Import | ast.ImportFrom,
+    aliases: dict[str, str],
+    is_in_package: bool,
 ) -> Iterator[Finding]:
     """Report imports of rewritten functions, and of `scipy.misc`, once nothing uses them."""
     module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
     for alias in node.names:
         name, local = f"{module}{alias.name}", alias.asname or alias.name
-        edits = (_drop_import(node, alias),)
-        if name in DEFINED and local == DEFINED[name] and _is_gone(name):
-            if _can_define(tree, local):
-                yield _defining(node.lineno, name, edits)
+        if name in IMAGE_FUNCTIONS and _is_gone(name):
+            yield _image_function(node.lineno, name, (_move_images(node, is_in_package),))
         elif name in _CALLS and _is_gone(name) and not _uses(tree, local):
+            edits = (_drop_import(node, alias),)
             yield Finding(node.lineno, name, "removed", "nothing needs it now", False, edits)
         elif name == "scipy.misc" and is_gone(name, "imresize"):
             names = (resolve(n, aliases) for n in ast.walk(tree) if isinstance(n, ast.Attribute))
             if not any((n or "").startswith("scipy.misc.") for n in names):
-                hint = "nothing needs it now"
+                hint, edits = "nothing needs it now", (_drop_import(node, alias),)
                 yield Finding(node.lineno, f"import {name}", "removed", hint, False, edits)
 
 
-def _defining(line: int, name: str, edits: tuple[Edit, ...]) -> Finding:
-    hint = f"the program gets a function {DEFINED[name]}, by PIL"
-    return Finding(line, name, "removed", hint, False, edits, "", DEFINED[name])
+def _image_function(line: int, name: str, edits: tuple[Edit, ...], new_import: str = "") -> Finding:
+    hint = f"mx fix writes {IMAGE_MODULE}.py, which has it by PIL"
+    return Finding(line, name, "removed", hint, False, edits, new_import, IMAGE_MODULE)
+
+
+def _move_images(node: ast.Import | ast.ImportFrom, is_in_package: bool) -> Edit:
+    """Return the edit that imports the functions of images from the module of `mx fix`."""
+    moved = [a for a in node.names if f"scipy.misc.{a.name}" in IMAGE_FUNCTIONS]
+    rest = [a for a in node.names if a not in moved]
+    dot = "." if is_in_package else ""
+    lines = [f"from scipy.misc import {', '.join(map(ast.unparse, rest))}"] if rest else []
+    lines.append(f"from {dot}{IMAGE_MODULE} import {', '.join(map(ast.unparse, moved))}")
+    return replace_node(node, ("\n" + " " * node.col_offset).join(lines))
+
+
+def image_module_source() -> str:
+    """Return the module that `mx fix` writes: the functions for images that `scipy.misc` had."""
+    tree = ast.parse(inspect.getsource(scipy_misc))
+    functions = [n for n in tree.body if isinstance(n, ast.FunctionDef)]
+    title = '"""The functions for images that scipy.misc had until SciPy 1.2, by PIL."""'
+    return "\n\n\n".join([title, *map(_plain_source, functions)]) + "\n"
 
 
 def _is_gone(name: str) -> bool:
@@ -157,21 +184,6 @@ def _is_gone(name: str) -> bool:
 
 def _uses(tree: ast.Module, local: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == local for n in ast.walk(tree))
-
-
-def _can_define(tree: ast.Module, name: str) -> bool:
-    """Return whether a program has no other use for the names that a definition takes."""
-    names = {function.__name__ for function in _needed(name)}
-    nodes = list(ast.walk(tree))
-    bound = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    bound |= {n.arg for n in nodes if isinstance(n, ast.arg)}
-    own = (n for n in nodes if isinstance(n, ast.FunctionDef | ast.ClassDef))
-    bound |= {n.name for n in own if ast.get_docstring(n) != _docstring(n.name)}
-    return not names & bound
-
-
-def _docstring(name: str) -> str | None:
-    return inspect.getdoc(getattr(scipy_misc, name, None))
 
 
 def _drop_import(node: ast.Import | ast.ImportFrom, gone: ast.alias) -> Edit:
@@ -184,41 +196,69 @@ def _drop_import(node: ast.Import | ast.ImportFrom, gone: ast.alias) -> Edit:
     return replace_node(node, f"import {(node.module or '').partition('.')[0]}")
 
 
-def _needed(name: str) -> list[Callable]:
-    """Return a function of `scipy_misc` after those of the module that it calls."""
-    function = getattr(scipy_misc, name)
-    called = [getattr(scipy_misc, n, None) for n in function.__code__.co_names]
-    needed = [f for f in called if inspect.isfunction(f) and f.__module__ == scipy_misc.__name__]
-    return [*dict.fromkeys(g for f in needed for g in _needed(f.__name__)), function]
-
-
-def add_definitions(text: str, tree: ast.Module, names: list[str]) -> str:
-    """Return a program with functions of `scipy.misc` defined after its first imports."""
-    defined = {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}
-    functions = dict.fromkeys(f for name in names for f in _needed(name))
-    sources = [_plain_source(f) for f in functions if f.__name__ not in defined]
-    if not sources:
-        return text
-    lines = text.splitlines(keepends=True)
-    leading = ast.Import | ast.ImportFrom | ast.Expr
-    after = 0
-    for node in tree.body:
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if not isinstance(node, leading) or (isinstance(node, ast.Expr) and not is_docstring):
-            break
-        after = node.end_lineno or node.lineno
-    newline = "\r\n" if "\r\n" in text else "\n"
-    added = "".join(f"\n\n{source}\n" for source in sources).replace("\n", newline)
-    before, rest = "".join(lines[:after]), "".join(lines[after:])
-    return f"{before}{'' if before.endswith(newline) else newline}{added}{newline}{rest}"
-
-
-def _plain_source(function: Callable) -> str:
+def _plain_source(function: ast.FunctionDef) -> str:
     """Return a function without annotations, which old programs do not have."""
-    tree = ast.parse(inspect.getsource(function))
-    for node in ast.walk(tree):
+    for node in ast.walk(function):
         if isinstance(node, ast.arg):
             node.annotation = None
         elif isinstance(node, ast.FunctionDef):
             node.returns = None
-    return ast.unparse(tree)
+    return ast.unparse(function)
+
+
+# -- conversions of arrays to numbers --------------------------------------------------------------
+
+# Functions of NumPy whose results, or whose parts, are arrays; and the ones with one axis.
+_PARTS_ARE_ARRAYS = frozenset({"numpy.where", "numpy.nonzero", "numpy.unique"})
+_ARRAYS = frozenset({"numpy.argwhere", "numpy.flatnonzero"})
+_ONE_AXIS = frozenset({"mean", "sum", "norm", "max", "min", "argmax", "argmin", "nansum", "prod"})
+
+
+def _check_conversions(tree: ast.Module, aliases: dict[str, str]) -> Iterator[Finding]:
+    """Report ``int(array)``: NumPy 2.4 refuses arrays of one element unless they have no axis."""
+    values = Values(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            continue
+        if not isinstance(node.func, ast.Name) or node.func.id not in ("int", "float"):
+            continue
+        argument = node.args[0]
+        source = values.assigned(argument) if isinstance(argument, ast.Name) else argument
+        certainty = _is_array(source, aliases)
+        if certainty is None:
+            continue
+        line, column = argument.end_lineno or node.lineno, argument.end_col_offset or 0
+        new = f"{node.func.id}({ast.unparse(argument)}.item())"
+        edit = Edit(line, column, line, column, ".item()")
+        status = "removed" if certainty else "conversion"
+        reason = "NumPy 2.4 refuses arrays" if certainty else "NumPy 2.4 refuses it if x has 2 axes"
+        name = f"{node.func.id}(array)" if certainty else f"{node.func.id}(x.asnumpy()[i])"
+        yield Finding(node.lineno, name, status, f"write {new}: {reason}", False, (edit,))
+
+
+def _is_array(node: ast.expr | None, aliases: dict[str, str]) -> bool | None:
+    """Return whether a value is an array that does not convert; False if it may be, else None."""
+    if isinstance(node, ast.Call):
+        return True if resolve(node.func, aliases) in _ARRAYS else None
+    if not isinstance(node, ast.Subscript):
+        return None
+    call, is_slice = node.value, isinstance(node.slice, ast.Slice)
+    if not isinstance(call, ast.Call):
+        return None
+    if resolve(call.func, aliases) in _PARTS_ARE_ARRAYS:
+        return True
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "asnumpy"):
+        return None
+    if is_slice:
+        return True
+    if isinstance(node.slice, ast.Tuple) or _has_one_axis(call.func.value):
+        return None
+    return False
+
+
+def _has_one_axis(node: ast.expr) -> bool:
+    """Return whether an array surely has one axis: what reductions give, and losses."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        is_reduction = node.func.attr in _ONE_AXIS and not node.keywords
+        return is_reduction or node.func.attr == "ones"
+    return bool(re.search("loss|acc|label|metric|norm|scalar|num", ast.unparse(node).lower()))

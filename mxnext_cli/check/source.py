@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import warnings
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import CommandError
 from ..run.python2 import prints_as_python_2, read_text, translate
 from .finding import Finding
 
@@ -83,10 +83,34 @@ def _read_notebook(path: Path) -> str:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         lines = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (KeyError, TypeError, ValueError) as error:
-        raise CommandError(f"{path}: it is not a notebook: {error!r}") from None
+        finding = Finding(1, repr(error), "syntax", "it is not a notebook")
+        raise UnreadableSource(finding) from None
     text = "\n".join(lines).splitlines()
     # Lines for the shell and magics are not Python.
     return "\n".join("pass" if line.lstrip()[:1] in ("!", "%") else line for line in text)
+
+
+# What the lines of Python 2 have in common.
+_KINDS = {
+    r"print\b": "print statement",
+    r"except\b.*,": "except X, e",
+    r"raise\b.*,": "raise X, y",
+    r"exec\b": "exec statement",
+    r".*<>": "<>",
+    r".*`": "backticks",
+    r"(def|lambda)\b": "arguments in tuples",
+    r".*\b0\d|.*\d[lL]\b": "octal and long numbers",
+}
+
+
+def _kind_of_line(line: str) -> str:
+    text = line.strip().rpartition(": ")[2] if re.search(r":\s+print\b", line) else line.strip()
+    return next((kind for pattern, kind in _KINDS.items() if re.match(pattern, text)), "")
+
+
+def _without_prefixes(line: str) -> str:
+    """Return a line without the ``u`` of texts."""
+    return re.sub(r"\b[uU](?=[\"'])", "", line)
 
 
 def _compare_lines(text: str, translation: str) -> tuple[tuple[Finding, ...], tuple[int, ...]]:
@@ -101,6 +125,9 @@ def _compare_lines(text: str, translation: str) -> tuple[tuple[Finding, ...], tu
             continue
         for i in range(start, end):
             written = new[min(new_start + i - start, new_end - 1)] if new_end > new_start else ""
+            if _without_prefixes(written) == _without_prefixes(old[i]):
+                continue  # Python 3 reads u'...' too
             hint = f"write {written.strip()[:80]}"
-            findings.append(Finding(i + 1, old[i].strip()[:60], "python 2", hint))
+            kind = _kind_of_line(old[i])
+            findings.append(Finding(i + 1, old[i].strip()[:60], "python 2", hint, kind=kind))
     return tuple(findings), tuple(lines)

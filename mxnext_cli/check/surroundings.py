@@ -11,6 +11,7 @@ from typing import NamedTuple
 from mxnet.context import num_gpus
 
 from ..run.program import import_aliases, resolve
+from .modules import guarded_nodes
 from .source import Source
 
 # Functions whose first argument, or whose named argument, is a file; with what is appended to it.
@@ -29,6 +30,8 @@ FILE_ARGUMENTS: dict[str, tuple[str | int, str]] = {
     "mxnet.gluon.SymbolBlock.imports": (0, ""),
     "mxnet.gluon.nn.SymbolBlock.imports": (0, ""),
 }
+GPU_ERRORS = frozenset({"Exception", "BaseException", "MXNetError"})
+GPU_NOTE = "mx.gpu() is used, and torch sees no GPU here: pass mx.cpu(), or the program's option"
 LAUNCHER = re.compile(r"\blaunch\.py\b.*?(?=\s-|$)|\bdmlc-submit\b")
 
 
@@ -43,22 +46,19 @@ class Note(NamedTuple):
 def check_surroundings(source: Source) -> Iterator[Note]:
     """Give notes about GPUs and files that a program names."""
     aliases = import_aliases(source.tree)
+    guarded = guarded_nodes(source.tree, ("gpu", "cuda", "ctx", "device"), GPU_ERRORS)
     needs_gpu: list[int] = []
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):
             continue
         name = resolve(node.func, aliases)
         if name in ("mxnet.gpu", "mxnet.context.gpu"):
-            needs_gpu.append(node.lineno)
+            if id(node) not in guarded:
+                needs_gpu.append(node.lineno)
         elif name in FILE_ARGUMENTS and (path := _missing_file(node, name, source.path)):
             yield Note(str(source.path), node.lineno, f"{path} is read, and is not there")
-    if needs_gpu and not num_gpus():
-        yield Note(
-            str(source.path),
-            min(needs_gpu),
-            f"mx.gpu() is used in {len(needs_gpu)} places, and torch sees no GPU here: "
-            "pass mx.cpu(), or the program's own option for it",
-        )
+    if not num_gpus():
+        yield from (Note(str(source.path), line, GPU_NOTE) for line in needs_gpu)
 
 
 def _missing_file(call: ast.Call, name: str, program: Path) -> str | None:
@@ -76,7 +76,10 @@ def _missing_file(call: ast.Call, name: str, program: Path) -> str | None:
 
 def check_shell_script(path: Path) -> Iterator[Note]:
     """Give notes about commands of a shell script that start MXNet's launcher."""
-    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("#") and LAUNCHER.search(line):
             yield Note(str(path), number, "MXNet's launcher: `mx launch` takes the same options")

@@ -22,6 +22,7 @@ CONVERSIONS = {
     "complex": arithmetic.to_complex,
     "round": arithmetic.to_rounded,
 }
+_NEW_MODULES = frozenset({"asyncio", "dataclasses", "pathlib", "typing"})  # of Python 3
 _ANNOTATED = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -69,6 +70,9 @@ def _is_new(node: ast.AST) -> bool:
         return bool(node.returns or node.args.kwonlyargs or any(a.annotation for a in args))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         return node.func.id == "super" and not node.args
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.name for alias in node.names]
+        return bool(_NEW_MODULES & {getattr(node, "module", None) or "", *names})
     return isinstance(node, ast.ClassDef) and any(k.arg == "metaclass" for k in node.keywords)
 
 
@@ -200,8 +204,9 @@ class _Expressions(ast.NodeTransformer):
         return ast.copy_location(new, node)
 
     def _is_math(self, function: ast.expr) -> bool:
-        is_dotted = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
-        return is_dotted and function.value.id in self._math
+        if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
+            return False
+        return function.value.id in self._math
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         """Replace ``x[i] = y``."""

@@ -98,7 +98,8 @@ def test_fixed_programs_have_no_problem_left_that_can_be_fixed(tmp_path, capsys)
     facts = checked(capsys, tmp_path, code=1)
     left = [f for f in facts["found"] if f["is_fixed_by_mx_fix"]]
     assert left == []
-    assert {f["status"] for f in facts["found"]} <= {"absent", "missing package", "removed"}
+    left = {"absent", "missing package", "removed", "quotient"}
+    assert {f["status"] for f in facts["found"]} <= left
     assert "train_mnist.py:14: Python 2: write print('training')" in said
 
 
@@ -117,9 +118,9 @@ def test_a_patch_changes_nothing_by_itself_and_can_be_applied(tmp_path, capsys, 
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert path.read_text() == (
-        "import numpy as np\nprint(int, 7 / 2)\nfor i in range(4//2):\n    pass"
+        "import numpy as np\nprint(int, 7 // 2)\nfor i in range(4//2):\n    pass"
     )
-    assert "Python 2 cut this quotient" in patch
+    assert "7 / 2: write 7 // 2: Python 2 cut the quotient" in patch
 
 
 FIXES = {
@@ -156,7 +157,6 @@ LEFT = (
     "import inspect\nprint(inspect.getargspec(f).keywords)\n",
     "import numpy as np\nx = list(map(np.asscalar, y))\n",
     "import string\nstring.join(*words)\n",
-    "from scipy.misc import imresize\n\n\ndef f(toimage):\n    return imresize(toimage, 50)\n",
 )
 
 
@@ -186,13 +186,14 @@ def test_what_is_left_is_named(old, tmp_path, capsys):
         "    misc.toimage(a, cmin=0.0, cmax=1.0)\n    return misc.imresize(a, b)\n",
     ],
 )
-def test_functions_of_scipy_misc_are_defined_in_the_program(old, tmp_path):
+def test_functions_of_scipy_misc_come_from_a_module_beside_the_program(old, tmp_path):
     path = tmp_path / "old.py"
     path.write_text(
         f"{old}picture = np.arange(6000).reshape(40, 50, 3) % 251\n"
         "print(resize(picture, (20, 25)).sum(), resize(picture, 50).shape)\n"
     )
     assert main(["fix", str(path), "--apply"]) == 0
+    assert len(path.read_text().splitlines()) <= len(old.splitlines()) + 4
     done = run_program(str(path), cwd=tmp_path)
     assert done.returncode == 0, path.read_text() + done.stderr[-2000:]
     again = path.read_text()
@@ -321,6 +322,279 @@ def test_whole_programs_run_unchanged_and_after_mx_fix(name, tmp_path, capsys):
     else:
         assert again.returncode == 0, again.stderr[-2000:]
         assert again.stdout.splitlines()[-1] == done.stdout.splitlines()[-1]
+
+
+# -- what was missed, and false alarms -------------------------------------------------------------
+
+
+def statuses(tmp_path, capsys, source, code=0, name="x.py"):
+    (tmp_path / name).write_text(source)
+    return [(f["line"], f["status"]) for f in checked(capsys, tmp_path, code=code)["found"]]
+
+
+def test_no_file_ends_a_check(tmp_path, capsys):
+    (tmp_path / "a.py").write_text(
+        "from mxnet.base import _LIB\n_LIB.MXRecordIOReaderSeek(1)\nimport mxnet.nothing\n"
+    )
+    (tmp_path / "b.ipynb").write_text("[]")
+    (tmp_path / "c.py").write_text("x = " + "-" * 3000 + "1\nimport numpy\n")
+    (tmp_path / "d.params").write_bytes(b"\0" * 9)
+    (tmp_path / "e.py").write_text("import mxnet as mx\nmx.nd.zeross(1)\n")
+    (tmp_path / "f.py").symlink_to(tmp_path / "absent.py")
+    facts = checked(capsys, tmp_path, code=1)
+    files = {Path(f["file"]).name for f in facts["found"]}
+    assert files >= {"a.py", "b.ipynb", "e.py"}
+    hints = [f["hint"] for f in facts["found"] if f["name"].startswith("mxnet.base._LIB")]
+    assert "C library" in hints[0]
+
+
+BLOCK = """
+from mxnet import gluon
+class Net(gluon.HybridBlock):
+    def hybrid_forward(self, F, x, i):
+        return self.rest(F, {})
+    def rest(self, F, x):
+        return F.relu(x).clip(0, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["F.gather_nd(x, i).reshape((-1,))", "F.relu(x)[0].as_in_context(c).asnumpy().sum()"],
+)
+def test_methods_of_results_are_not_absent(call, tmp_path, capsys):
+    assert statuses(tmp_path, capsys, BLOCK.format(call)) == []
+
+
+def test_functions_of_nd_alone_fail_when_hybridized(tmp_path, capsys):
+    (tmp_path / "x.py").write_text(BLOCK.format("F.multiply(x, F.logical_or(x, i))"))
+    found = checked(capsys, tmp_path)["found"]
+    assert {f["status"] for f in found} == {"nd only"}
+    hints = " ".join(f["hint"] for f in found)
+    assert "fails when hybridized" in hints
+    assert "write F.broadcast_mul" in hints
+    assert "write F.broadcast_logical_or" in hints
+
+
+def test_absent_names_of_helpers_with_f_are_found(tmp_path, capsys):
+    source = BLOCK.format("x").replace("F.relu", "F.reluu")
+    assert statuses(tmp_path, capsys, source, code=1) == [(7, "absent")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ctx = mx.gpu() if mx.test_utils.list_gpus() else mx.cpu()",
+        "try:\n    ctx = mx.gpu()\nexcept mx.base.MXNetError:\n    ctx = mx.cpu()",
+        "if mx.context.num_gpus() > 0:\n    ctx = mx.gpu()",
+        "try:\n    loss = mx.sym.contrib.FocalLoss\nexcept AttributeError:\n    pass",
+        "if hasattr(mx.nd, 'nothing'):\n    mx.nd.nothing(3)",
+    ],
+)
+def test_guarded_code_is_not_reported(code, tmp_path, capsys):
+    (tmp_path / "x.py").write_text(f"import mxnet as mx\n{code}\n")
+    facts = checked(capsys, tmp_path)
+    assert (facts["found"], facts["notes"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ("n = len(shapes) / 2\nmx.sym.Convolution(num_filter=n * 2, kernel=(1, 1))", "division"),
+        ("np.zeros((crop_size_width / stride, 4))", "division"),
+        ("nn.Conv2D(channels / 2, 3)", "division"),
+        ("epochs = args.num_examples / args.batch_size", "quotient"),
+        ("x = len(shapes) / 3", "quotient"),
+        ("half = images.shape[0] / 2\nprint(half)", "quotient"),
+    ],
+)
+def test_divisions_of_integers_are_reported(lines, status, tmp_path, capsys):
+    header = "import mxnet as mx\nimport numpy as np\nfrom mxnet.gluon import nn\n"
+    code = 1 if status == "division" else 0
+    assert statuses(tmp_path, capsys, header + lines, code) == [(4, status)]
+
+
+def test_each_quotient_of_a_chain_is_reported(tmp_path, capsys):
+    (tmp_path / "x.py").write_text("n = args.num_examples / args.batch_size / kv.num_workers\n")
+    hints = [f["hint"] for f in checked(capsys, tmp_path)["found"]]
+    assert "Python 2 gave args.num_examples // args.batch_size" in hints
+    assert len(hints) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "acc = num_correct / num_examples",
+        "n = int(num_examples / batch_size)",
+        "step = 1 / num_examples",
+        "x = 1.0 * num_examples / batch_size",
+        "x = num_examples / float(batch_size)",
+        "x = f'{num_examples / batch_size}'",
+        "x = 10 / 2",
+    ],
+)
+def test_quotients_that_are_meant_are_not_reported(line, tmp_path, capsys):
+    assert statuses(tmp_path, capsys, line + "\n") == []
+
+
+@pytest.fixture
+def package(tmp_path):
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "__init__.py").write_text("")
+    (tmp_path / "net" / "sizes.py").write_text("SIZE = 3\n")
+    (tmp_path / "net" / "layers.py").write_text("from sizes import SIZE\nimport sizes as s\n")
+    (tmp_path / "train.py").write_text("from net.layers import SIZE\nprint(SIZE)\n")
+    return tmp_path
+
+
+def test_implicit_relative_imports_are_listed_and_fixed(package, capsys):
+    found = checked(capsys, package)["found"]
+    assert [(f["line"], f["status"]) for f in found] == [(1, "relative import")] * 1 + [
+        (2, "relative import")
+    ]
+    assert main(["fix", str(package), "--apply"]) == 0
+    text = (package / "net" / "layers.py").read_text()
+    assert text == "from .sizes import SIZE\nfrom . import sizes as s\n"
+    done = run_program(str(package / "train.py"), cwd=package)
+    assert done.stdout == "3\n", done.stderr
+
+
+def test_modules_beside_a_script_are_no_relative_imports(package, capsys):
+    (package / "net" / "main.py").write_text("import layers\nif __name__ == '__main__':\n    0\n")
+    assert checked(capsys, package)["found"] == []
+    (package / "net" / "main.py").unlink()
+    (package / "train.py").write_text("import sys\nsys.path.append('net')\nimport net.layers\n")
+    assert checked(capsys, package)["found"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ("i = int(np.where(a == 1)[0])", "i = int(np.where(a == 1)[0].item())"),
+        ("p = int(out.asnumpy()[0])", "p = int(out.asnumpy()[0].item())"),
+        (
+            "p = out.asnumpy()[1:2]\nprint(float(p))",
+            "p = out.asnumpy()[1:2]\nprint(float(p.item()))",
+        ),
+    ],
+)
+def test_conversions_of_arrays_are_reported_and_fixed(line, new, tmp_path, capsys):
+    source = f"import numpy as np\n{line}\n"
+    (status,) = [status for _, status in statuses(tmp_path, capsys, source)]
+    assert status in ("removed", "conversion")
+    assert main(["fix", str(tmp_path), "--apply"]) == 0
+    assert (tmp_path / "x.py").read_text() == f"import numpy as np\n{new}\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x = float(loss.asnumpy()[0])", "x = int(y.mean().asnumpy()[0])", "x = float(y.asnumpy())"],
+)
+def test_conversions_that_work_are_not_reported(line, tmp_path, capsys):
+    assert statuses(tmp_path, capsys, line + "\n") == []
+
+
+@pytest.mark.parametrize(
+    ("call", "fork"),
+    [
+        ("mx.gluon.nn.QConv2D(3)", "BMXNet"),
+        ("mx.sym.QFullyConnected(x)", "BMXNet"),
+        ("mx.symbol.WarpCTC(x)", "WarpCTC"),
+        ("mx.symbol.CaffeOp(x)", "Caffe"),
+        ("mx.sym.Quantization_int8(x)", "8 bits"),
+        ("mx.sym.contrib.Proposal_v2(x)", "SimpleDet"),
+    ],
+)
+def test_forks_are_named_and_nothing_else_is_proposed(call, fork, tmp_path, capsys):
+    (tmp_path / "x.py").write_text(f"import mxnet as mx\n{call}\n")
+    (row,) = checked(capsys, tmp_path, code=1)["found"]
+    assert row["status"] == "fork"
+    assert fork in row["hint"]
+    assert "Did you mean" not in row["hint"]
+
+
+@pytest.mark.parametrize("name", ["Conv9D", "Densed2", "Pooling3", "batch_ned"])
+def test_names_that_merely_look_alike_are_not_proposed(name, tmp_path, capsys):
+    (tmp_path / "x.py").write_text(f"import mxnet as mx\nmx.gluon.nn.{name}\n")
+    (row,) = checked(capsys, tmp_path, code=1)["found"]
+    assert row["hint"] == ""
+
+
+def test_unicode_literals_are_not_python_2(tmp_path, capsys):
+    source = "print 'a'\nx = u'b'\ny = [u'c', u\"d\"]\n"
+    assert statuses(tmp_path, capsys, source) == [(1, "python 2")]
+
+
+def test_equal_findings_are_one_line_with_a_count(tmp_path, capsys):
+    (tmp_path / "x.py").write_text("import mxnet as mx\n" + "print 'a', mx.gpu()\n" * 20)
+    (tmp_path / "y.py").write_text("import package_that_nobody_has\nmx = 1 / len([])\n")
+    (tmp_path / "z.py").write_text("import package_that_nobody_has, mxnet\nmxnet.nd.zeross\n")
+    assert main(["check", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("print statement (20 times)") == 1
+    assert said.count("package_that_nobody_has (2 times)") == 1
+    assert said.count("note: mx.gpu()") == 1
+    assert "(20 places)" in said
+    assert said.index("zeross") < said.index("print statement")
+    assert said.splitlines()[-1] == "Next: replace the absent names, then mx check again."
+    assert main(["check", str(tmp_path), "--all"]) == 1
+    assert capsys.readouterr().out.count("write print('a', mx.gpu())") == 20
+
+
+@pytest.mark.parametrize(
+    ("source", "step"),
+    [
+        ("import mxnet\nprint 1\n", "mx run {}"),
+        ("import lmdb_of_nobody\n", "install the missing packages, or copy them into the project."),
+        ("x = y[len(y) / 2]\n", "mx fix --apply writes //; then mx run the program."),
+    ],
+)
+def test_the_last_line_says_what_to_do_next(source, step, tmp_path, capsys):
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    main(["check", str(path)])
+    assert capsys.readouterr().out.splitlines()[-1] == f"Next: {step.format(path)}"
+
+
+NETWORKS = """
+import mxnet as mx
+from mxnet.gluon import nn
+
+def get_symbol(num_classes=4):
+    net = mx.sym.Convolution(mx.sym.var('data'), num_filter=2, kernel=(3, 3), name='c')
+    net = mx.sym.FullyConnected(net, num_hidden=num_classes)
+    return mx.sym.SoftmaxOutput(net, name='softmax')
+
+def get_broken():
+    net = mx.sym.FullyConnected(mx.sym.var('data'), num_hidden=2)
+    return mx.sym.reshape(net, shape=(7, 13))
+
+def get_needed(classes):
+    return nn.Dense(classes)
+
+class Net(nn.HybridBlock):
+    def __init__(self, **kwargs):
+        super(Net, self).__init__(**kwargs)
+        self.dense = nn.Dense(3)
+    def hybrid_forward(self, F, x):
+        return self.dense(x)
+"""
+
+
+def test_networks_run_forward_and_backward(tmp_path, capsys):
+    (tmp_path / "net.py").write_text(NETWORKS)
+    (tmp_path / "train.py").write_text("import net\nraise SystemExit(net.get_symbol())\n")
+    shutil.copy(GOLDEN / "gluon/dense-symbol.json", tmp_path)
+    assert main(["check", "--run", "--json", str(tmp_path)]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    problems = {n["network"].rpartition("/")[2]: n["problems"] for n in facts["networks"]}
+    assert problems.keys() == {
+        "dense-symbol.json", "net.py:get_symbol", "net.py:get_broken", "net.py:Net",
+    }  # fmt: skip
+    assert [name for name, found in problems.items() if found] == ["net.py:get_broken"]
+    target = f"{tmp_path / 'net.py'}:get_symbol"
+    assert main(["check", "--network", target, "--shape", "2,3,8,8", str(tmp_path)]) == 0
+    assert "1 of 1 network ran forward and backward" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
