@@ -27,6 +27,9 @@ __all__ = [
 WarmupMode = Literal["linear", "constant"]
 
 
+DEFAULT_BASE_LR = 0.01  # of a schedule whose rate nobody gave
+
+
 class LRScheduler:
     """Base class of all schedulers; implements warm-up.
 
@@ -50,7 +53,7 @@ class LRScheduler:
 
     def __init__(
         self,
-        base_lr: float = 0.01,
+        base_lr: float = DEFAULT_BASE_LR,
         warmup_steps: int = 0,
         warmup_begin_lr: float = 0,
         warmup_mode: WarmupMode = "linear",

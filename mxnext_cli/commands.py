@@ -196,8 +196,8 @@ def _add_preparation(parser: Parser) -> None:
 def info(parser: Parser) -> None:
     """Say what files are, which MXNet wrote them, what they hold, and what is wrong with them.
 
-    mx info model-symbol.json model-0010.params
-    mx info train.rec
+    mx info model                         model-symbol.json and its last parameters
+    mx info model-0010.params train.rec
     """
     parser.add_argument("files", nargs="*", metavar="FILE", help="none: versions and devices")
     parser.add_argument("--all", action="store_true", help="list every layer or array")

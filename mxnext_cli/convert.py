@@ -63,8 +63,11 @@ def run(args: argparse.Namespace) -> int:
         cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
     if not known and cases:
         known = {name: array.shape for name, array in cases[0].items()}
-    shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
-    dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
+    if args.to == "safetensors":  # arrays alone: nothing is run
+        known, shapes, dtypes = {}, {}, {}
+    else:
+        shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
+        dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
     if args.to in FOLDERS:
         report, folder = write_folder(args, model, shapes, dtypes, cases)
         _print(args, report, model.symbol.list_outputs(), [folder])

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return doctor.report(as_json=args.json)
     all_facts: list[Facts] = []
     failed = False
-    for name in args.files:
+    for name in (file for given in args.files for file in _files_of(given)):
         try:
             all_facts.append(read_facts(Path(name)))
         except (CommandError, OSError) as error:
@@ -55,6 +55,16 @@ def run(args: argparse.Namespace) -> int:
         for facts in all_facts:
             _print(facts, args.all)
     return 1 if failed or any(facts.get("problems") for facts in all_facts) else 0
+
+
+def _files_of(name: str) -> list[str]:
+    """Return a file, or the symbol and the last parameters of a prefix, as other commands do."""
+    path = Path(name)
+    symbol = path.with_name(path.name + SYMBOL_SUFFIX)
+    if path.exists() or not symbol.is_file():
+        return [name]
+    params = params_by_epoch(path.parent, path.name)
+    return [str(symbol), *([str(params[max(params)])] if params else [])]
 
 
 def _print(facts: Facts, everything: bool) -> None:

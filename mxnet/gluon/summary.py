@@ -25,6 +25,17 @@ class _Line:
         self.total = self.trainable = self.shared = 0
 
 
+def _describe(block: Block, layer: Block) -> str:
+    """Return the block that the user hybridized: all of it, or the layer alone."""
+    return "it" if _is_all_active(block) else f"its layer {layer.name!r}"
+
+
+def _is_all_active(block: Block) -> bool:
+    children = list(block._children.values())
+    own = getattr(block, "_active", None)
+    return own if own is not None else bool(children) and all(map(_is_all_active, children))
+
+
 def summarize(block: Block, inputs: tuple) -> None:
     """Run the block once on the inputs and print what every layer did."""
     from .nn import HybridSequential, Sequential  # layers are blocks: they import us
@@ -37,8 +48,9 @@ def summarize(block: Block, inputs: tuple) -> None:
     def watch(layer: Block) -> None:
         if getattr(layer, "_active", False):  # layers of a graph are not called
             raise ParameterError(
-                f'"{layer.name}" must not be hybridized to print summary: call '
-                "hybridize(False) before it, or use mx.viz.print_costs."
+                f'"{block.name}" must not be hybridized to print summary: call '
+                f"hybridize(False) on {_describe(block, layer)} before it, or use "
+                "mx.viz.print_costs."
             )
         if not isinstance(layer, Sequential | HybridSequential):
             handles.append(layer.register_forward_hook(note))

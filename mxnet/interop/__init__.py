@@ -26,3 +26,8 @@ __all__ = [
     "read_state_dict",
     "to_torch",
 ]
+
+
+def __dir__() -> list[str]:
+    """List the functions for users; the modules behind them are found by name."""
+    return __all__

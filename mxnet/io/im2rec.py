@@ -197,7 +197,7 @@ def make_records(args: argparse.Namespace) -> int:
 
 def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
     """Make the list that is missing, with a class for each folder if there are folders."""
-    print(f"im2rec: there is no list {args.prefix}*.lst, so it is made", file=sys.stderr)
+    print(f"im2rec: writing {args.prefix}.lst, the list of images in {args.root}", file=sys.stderr)
     images = list_images(args.root, True, args.exts)
     args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in images)
     return lists_of(args.prefix) if make_lists(args) == 0 else []

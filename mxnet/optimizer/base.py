@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import dtypes
 from ..error import InvalidType, did_you_mean
-from ..lr_scheduler import LRScheduler
+from ..lr_scheduler import DEFAULT_BASE_LR, LRScheduler
 from ..ndarray import NDArray
 from ..registry import RegistryError
 
@@ -123,8 +123,8 @@ class Optimizer:
             learning_rate = 0.01
         self.lr: Any = learning_rate  # a float; None stays None, as in MXNet
         if lr_scheduler is not None and learning_rate is not None:
-            if lr_scheduler.base_lr != learning_rate:
-                print(  # noqa: T201 (MXNet prints this)
+            if lr_scheduler.base_lr not in (learning_rate, DEFAULT_BASE_LR):
+                print(  # noqa: T201 (MXNet prints this, also where nobody gave the schedule a rate)
                     "learning rate from ``lr_scheduler`` has been overwritten by "
                     "``learning_rate`` in optimizer."
                 )

@@ -138,6 +138,7 @@ def _drawing_class() -> type:
             except graphviz.ExecutableNotFound:
                 return {"image/svg+xml": svg_text(self.diagram)}
 
+    Drawing.__qualname__ = "Drawing"
     return Drawing
 
 

@@ -358,3 +358,16 @@ def test_files_by_name_of_blocks_that_name_parameters_otherwise(tmp_path, strip)
             np.testing.assert_array_equal(parameter.data().asnumpy(), expected)
     source.save_parameters(path)
     NamedOtherwise().load_parameters(path)
+
+
+def test_summary_names_the_block_that_was_hybridized():
+    net = mx.gluon.nn.HybridSequential()
+    net.add(mx.gluon.nn.Dense(2), mx.gluon.nn.Dense(3))
+    net.initialize()
+    net.hybridize()
+    with pytest.raises(AssertionError, match=rf'^"{net.name}" .* hybridize\(False\) on it'):
+        net.summary(mx.nd.ones((2, 3)))
+    net.hybridize(False)
+    net[1].hybridize()
+    with pytest.raises(AssertionError, match=f"on its layer '{net[1].name}'"):
+        net.summary(mx.nd.ones((2, 3)))

@@ -363,7 +363,7 @@ class TestEarlyStopping:
             estimator.fit(loader(), epochs=1, event_handlers=handler)
 
     def test_mode(self):
-        with pytest.warns(UserWarning, match="`greater` operator"):
+        with pytest.warns(UserWarning, match="a greater loss counts as better. Give mode='max'"):
             handler = EarlyStoppingHandler(mx.metric.Loss())
         assert handler.monitor_op is np.greater
         with pytest.raises(ValueError, match="as monitor"):

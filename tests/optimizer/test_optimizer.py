@@ -621,10 +621,11 @@ def test_lbsgd_reads_its_rate_before_it_counts_an_update():
     np.testing.assert_allclose(_steps(optimizer, 6), wanted, atol=1e-4)
 
 
-def test_a_rate_beside_a_schedule_is_announced_as_in_mxnet(capsys):
-    mx.optimizer.SGD(learning_rate=0.01, lr_scheduler=mx.lr_scheduler.FactorScheduler(2))
-    assert capsys.readouterr().out == ""
+def test_a_rate_that_replaces_that_of_a_schedule_is_announced(capsys):
     mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2))
+    assert capsys.readouterr().out == ""
+    schedule = mx.lr_scheduler.FactorScheduler(2, base_lr=0.3)
+    mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=schedule)
     assert capsys.readouterr().out == (
         "learning rate from ``lr_scheduler`` has been overwritten by ``learning_rate`` in "
         "optimizer.\n"

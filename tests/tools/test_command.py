@@ -397,3 +397,25 @@ def test_a_second_package_is_found(tmp_path):
     (tmp_path / "other" / "mxnet").mkdir(parents=True)  # not a package
     twins = doctor.find_twins([str(ROOT), str(tmp_path), str(tmp_path), str(tmp_path / "other")])
     assert [path.name for path, _ in twins] == ["mxnet", "mxnext"]
+
+
+def test_info_takes_a_prefix(tmp_path, capsys):
+    for name in ("dense-symbol.json", "dense-0000.params"):
+        shutil.copy(GOLDEN / "gluon" / name, tmp_path)
+    assert main(["info", str(tmp_path / "dense")]) == 0
+    said = capsys.readouterr().out
+    assert "dense-symbol.json" in said
+    assert "dense-0000.params" in said
+
+
+def test_safetensors_needs_no_shape(tmp_path, capsys):
+    for name in ("dense-symbol.json", "dense-0000.params"):
+        shutil.copy(GOLDEN / "gluon" / name, tmp_path)
+    assert main(["convert", str(tmp_path / "dense"), "--to", "safetensors"]) == 0
+    assert (tmp_path / "dense.safetensors").is_file()
+    assert "arrays" in capsys.readouterr().out
+
+
+def test_dir_of_convert_shows_functions_for_users():
+    assert "to_torch" in dir(mx.convert)
+    assert not {"annotations", "torch_rows", "isolated"} & set(dir(mx.convert))

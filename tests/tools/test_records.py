@@ -144,7 +144,7 @@ def test_an_interrupted_run_keeps_older_records(packed, monkeypatch):
 def test_without_a_list_it_makes_list_and_records(folder, capsys):
     assert im2rec.main(["--no-shuffle", "p", "root"]) in (0, 1)  # some images cannot be decoded
     said = capsys.readouterr().err
-    assert "there is no list p*.lst, so it is made" in said
+    assert "im2rec: writing p.lst, the list of images in" in said
     assert (folder / "p.lst").exists()
     assert (folder / "p.rec").exists()
     labels = {line.split("\t")[1] for line in (folder / "p.lst").read_text().splitlines()}

@@ -126,9 +126,8 @@ def comparison(mode: str, name: str, what: str) -> np.ufunc:
     if mode == "auto":
         # MXNet 1.9.1 takes `greater` here for every metric, a loss too, and warns.
         warnings.warn(
-            f"`greater` operator will be used to determine if {name} has improved. Please specify "
-            "`mode='min'` to use the `less` operator. Specify `mode='max' to disable this "
-            "warning.`",
+            f"{what}: a greater {name} counts as better. Give mode='max' if that is meant, which "
+            "also ends this warning, or mode='min' if a smaller one is better, as for a loss.",
             stacklevel=3,
         )
     return np.less if mode == "min" else np.greater
@@ -327,7 +326,8 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
     def train_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
         """Log how long it took, and the metrics of the last epoch."""
         seconds = time.time() - self.train_start
-        text = f"Train finished using total {int(seconds)}s with {self.current_epoch} epochs. "
+        shown = int(seconds) if seconds >= 10 else round(seconds, 2)
+        text = f"Train finished using total {shown}s with {self.current_epoch} epochs. "
         estimator.logger.info((text + self._values()).rstrip())
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
