@@ -100,7 +100,7 @@ def _check_program(path: Path, project: Project) -> tuple[list[Finding], list[No
 
 def check_source(source: Source, project: Project) -> list[Finding]:
     """Return what the rules say of a program, in the order of its lines."""
-    rules = (check_names(source, project), check_divisions(source))
+    rules = (check_names(source, project), check_divisions(source, project))
     reported = [f._replace(line=source.original_line(f.line)) for rule in rules for f in rule]
     findings = {(f.line, f.name, f.status): f for f in (*source.findings, *reported)}
     return [findings[key] for key in sorted(findings)]

@@ -14,6 +14,7 @@ from ..run.program import import_aliases, resolve
 from ..run.python2 import divides_as_python_3
 from ..run.rewriting import is_only_python_3
 from .finding import Edit, Finding
+from .modules import Project
 from .names import look_up, operator_of
 from .source import Source
 from .values import Values
@@ -58,13 +59,14 @@ FRACTION_NAME = re.compile(
 _CUTTING = frozenset({"int", "numpy.floor", "math.floor", "numpy.int32", "numpy.int64", "long"})
 
 
-def check_divisions(source: Source) -> Iterator[Finding]:
+def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
     """Give the divisions of integers, first those whose result must be an integer."""
     if divides_as_python_3(source.tree):
         return  # the author meant fractions
     rule = _Divisions(source)
     yield from rule.find_misfits()
-    if not is_only_python_3(source.tree):
+    is_python_3 = is_only_python_3(source.tree) or project.is_python_3
+    if source.is_python_2 or not is_python_3:
         yield from rule.find_quotients()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
-from ..run.rewriting import has_sibling
+from ..run.rewriting import has_sibling, is_only_python_3
 
 _IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]+)"
@@ -42,6 +42,7 @@ PACKAGES = {name: name for name in _SAME_NAME.split()} | {
     "cv2": "opencv-python-headless",
     "dateutil": "python-dateutil",
     "past": "future",
+    "pkg_resources": "'setuptools<81'",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "yaml": "pyyaml",
@@ -83,6 +84,14 @@ class Project:
         folder = importer.resolve().parent
         return any(_has_module(f, root) for f in [folder, *folder.parents][: MAX_PARENTS + 1])
 
+    @cached_property
+    def is_python_3(self) -> bool:
+        """Whether the project was written for Python 3 alone, so that ``/`` means a fraction."""
+        trees = [_parse(path) for path in self._programs]
+        # Files that are Python 2, or cared for it, against those of Python 3.
+        older = sum(tree is None or _imports_future(tree) for tree in trees)
+        return sum(tree is not None and is_only_python_3(tree) for tree in trees) > older
+
     def is_in_package(self, program: Path) -> bool:
         """Return whether others import a program as a part of the package that it is in."""
         return program.resolve() in self._members
@@ -93,9 +102,8 @@ class Project:
         members: set[Path] = set()
         for path, modules in imported.items():
             for level, module in modules:
-                if level or "." in module:
-                    folders = [path.parents[level - 1]] if level else _folders_of(path)
-                    members |= self._find_all(folders, module, is_relative=level > 0)
+                folders = [path.parents[level - 1]] if level else _folders_of(path)
+                members |= self._find_all(folders, module, is_relative=level > 0)
         scripts = {p.parent for p in self._programs - members if "__main__" in _read(p)}
         waiting = list(members)
         while waiting:  # siblings of members are members as well
@@ -112,9 +120,11 @@ class Project:
         parts = [part for part in module.split(".") if part]
         for folder in folders if parts else ():
             path = folder.joinpath(*parts[:-1], f"{parts[-1]}.py")
-            is_inside = is_relative or (path.parent / "__init__.py").is_file()
-            if path in self._programs and is_inside:
+            is_inside = len(parts) > 1 and (path.parent / "__init__.py").is_file()
+            if path in self._programs and (is_relative or is_inside):
                 return {path}
+            if (package := folder.joinpath(*parts, "__init__.py")) in self._programs:
+                return {package}
         return set()
 
     @cached_property
@@ -135,6 +145,25 @@ class Project:
         return not is_installed(root) and not any(
             has_sibling(f, root) for f in _folders_of(path)[1:]
         )
+
+
+def _parse(path: Path) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _imports_future(tree: ast.Module) -> bool:
+    names = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    }
+    return bool(names - {"annotations"})
 
 
 def _folders_of(path: Path) -> list[Path]:
@@ -209,6 +238,7 @@ def guarded_nodes(tree: ast.AST, words: tuple[str, ...], errors: frozenset[str])
     A bare ``except`` handles every error.
     """
     guarded: set[int] = set()
+    words = (*words, *_names_of_values(tree, words))
     for node in ast.walk(tree):
         if isinstance(node, ast.Try) and any(_handles(h, errors) for h in node.handlers):
             parts: list[ast.AST] = [*node.body, *node.handlers]
@@ -218,6 +248,17 @@ def guarded_nodes(tree: ast.AST, words: tuple[str, ...], errors: frozenset[str])
             continue
         guarded |= {id(inner) for part in parts for inner in ast.walk(part)}
     return guarded
+
+
+def _names_of_values(tree: ast.AST, words: tuple[str, ...]) -> set[str]:
+    """Return the longer names that are assigned a value in which one of the words occurs."""
+    return {
+        target.id.lower()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _mentions(node.value, words)
+        for target in node.targets
+        if isinstance(target, ast.Name) and len(target.id) > 2
+    }
 
 
 def _is_condition(node: ast.AST, words: tuple[str, ...]) -> bool:

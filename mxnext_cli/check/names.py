@@ -33,6 +33,8 @@ from .source import Source
 
 PACKAGE = "mxnet"
 NAME_ERRORS = frozenset({"AttributeError", "NameError", "Exception", "BaseException"})
+# What conditions ask that guard a name.
+GUARDING_WORDS = ("hasattr", "getattr", "version", "py2", "py3", "python2")
 # Methods of dictionaries that Python 3 does not have, by the name of their successor.
 DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"}
 
@@ -40,16 +42,16 @@ DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"
 def check_names(source: Source, project: Project) -> Iterator[Finding]:
     """Give every use of a name of MXNet, of a removed one, and of a missing package."""
     optional = optional_imports(source.tree)
-    guarded = guarded_nodes(source.tree, ("hasattr", "getattr", "__version__"), NAME_ERRORS)
+    guarded = guarded_nodes(source.tree, GUARDING_WORDS, NAME_ERRORS)
     for use in find_uses(source.tree):
-        if id(use.node) in guarded and use.name.partition(".")[0] == PACKAGE:
+        if not use.is_import and id(use.node) in guarded:
             continue
         if (finding := _check_use(source, project, use, optional)) is not None:
             yield finding
     for node, name in _uses_of_namespace(source.tree):
         if id(node) not in guarded:
             yield _check_namespace_use(name, node.lineno)
-    yield from _check_builtins(source.tree, optional)
+    yield from _check_builtins(source.tree, optional | _python_2_lines(source.tree))
     yield from _check_dict_methods(source.tree)
     yield from _check_calls(source.tree)
     yield from check_rewrites(source.tree, is_in_package=project.is_in_package(source.path))
@@ -62,7 +64,7 @@ def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -
         if not rest or (use.is_import and use.line in optional):
             return None
         return _check_name(use.name, use.line)
-    if use.line in optional or project.has_module(root, source.path):
+    if (use.is_import and use.line in optional) or project.has_module(root, source.path):
         return None
     if (finding := _check_removed(use)) is not None:
         return finding
@@ -285,6 +287,14 @@ def _check_builtins(tree: ast.AST, optional: set[int]) -> Iterator[Finding]:
             edits = (replace_node(node, text),)
         needs = module if edits and module != "builtins" else ""
         yield Finding(node.lineno, node.id, "removed", f"write {instead}", False, edits, needs)
+
+
+def _python_2_lines(tree: ast.AST) -> set[int]:
+    """Return the lines that run under a condition about Python's version, or after an error."""
+    guarded = guarded_nodes(tree, GUARDING_WORDS, NAME_ERRORS)
+    handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    guarded |= {id(inner) for handler in handlers for inner in ast.walk(handler)}
+    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) in guarded}
 
 
 def _is_bound(node: ast.Name) -> bool:

@@ -88,6 +88,12 @@ def owns(filename: str) -> bool:
     return not path.startswith(_library_folders())
 
 
+_SCOPES = (
+    ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
+
+
 class Use(NamedTuple):
     """A dotted name, its line, and the expression or import that names it."""
 
@@ -140,11 +146,15 @@ def resolve(node: ast.expr, aliases: dict[str, str]) -> str | None:
 
 
 def find_uses(tree: ast.AST) -> Iterator[Use]:
-    """Give every use of a name that comes from an import, and every import itself."""
-    aliases = import_aliases(tree)
-    waiting: list[ast.AST] = [tree]
+    """Give every use of a name that comes from an import, and every import itself.
+
+    A name that its scope binds in another way means something else there.
+    """
+    waiting: list[tuple[ast.AST, dict[str, str]]] = [(tree, import_aliases(tree))]
     while waiting:
-        node = waiting.pop()
+        node, aliases = waiting.pop()
+        if isinstance(node, _SCOPES) and (hidden := aliases.keys() & _bound_in(node)):
+            aliases = {name: module for name, module in aliases.items() if name not in hidden}
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 yield Use(f"{node.module}.{alias.name}", node.lineno, node)
@@ -152,9 +162,27 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
             for alias in node.names:
                 yield Use(alias.name, node.lineno, node)
         elif isinstance(node, ast.Attribute) and (name := resolve(node, aliases)) is not None:
-            yield Use(name, node.end_lineno or node.lineno, node)
+            if isinstance(node.ctx, ast.Load):
+                yield Use(name, node.end_lineno or node.lineno, node)
             continue
-        waiting.extend(ast.iter_child_nodes(node))
+        waiting.extend((part, aliases) for part in ast.iter_child_nodes(node))
+
+
+def _bound_in(scope: ast.AST) -> set[str]:
+    """Return the names that a scope binds, other than by imports or as parts of modules."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute | ast.Name):
+            waiting.append(node.value)  # nd = mx.nd is an alias
+        elif not isinstance(node, _SCOPES):
+            waiting.extend(ast.iter_child_nodes(node))
+    return names
 
 
 def all_findings(program: Program) -> list[Finding]:

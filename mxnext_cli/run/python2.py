@@ -46,8 +46,35 @@ def translate(source: str, *, only_syntax: bool = False) -> str | None:
         tree = _refactoring_tool(only_syntax).refactor_string(source + "\n" * (not ended), "source")
     except (ParseError, TokenError, IndentationError, RecursionError, AttributeError, ValueError):
         return None  # AttributeError and ValueError: of fixers that meet a broken tree
-    text = str(tree)
+    text = _restore_calls(source, str(tree))
     return text if ended else text[:-1]
+
+
+def _restore_calls(old: str, new: str) -> str:
+    """Return a translation with lines such as ``print("a")`` as they were: both Pythons read them.
+
+    >>> _restore_calls("print('a')", "print(('a'))")
+    "print('a')"
+    """
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    if "print(" not in old or len(before) > len(after):
+        return new
+    rows = enumerate(before) if len(before) + 1 >= len(after) else ()
+    for i, line in rows:
+        if line != after[i] and _prints_one(line) and after[i].lstrip().startswith("print(("):
+            after[i] = line
+    return "".join(after)
+
+
+def _prints_one(line: str) -> bool:
+    """Return whether a line prints one value in parentheses."""
+    try:
+        node = ast.parse(line.strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "print":
+        return False
+    return len(node.args) == 1 and not node.keywords
 
 
 @cache

@@ -54,8 +54,24 @@ def _choose_division(tree: ast.Module, is_translated: bool) -> tuple[str, str]:
 
 
 def is_only_python_3(tree: ast.AST) -> bool:
-    """Return whether a program has syntax that Python 2 does not read, such as f-strings."""
-    return any(_is_new(node) for node in ast.walk(tree))
+    """Return whether a program is for Python 3 alone: by f-strings, ``print(a, b)`` and others."""
+    nodes = list(ast.walk(tree))
+    prints_as_function = any(
+        isinstance(n, ast.ImportFrom) and n.module == "__future__" and "print_function" in _names(n)
+        for n in nodes
+    )
+    return any(_is_new(n) or (not prints_as_function and _prints_several(n)) for n in nodes)
+
+
+def _names(node: ast.ImportFrom) -> set[str]:
+    return {alias.name for alias in node.names}
+
+
+def _prints_several(node: ast.AST) -> bool:
+    """Return whether a node is a call of `print` that would print a tuple in Python 2."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id == "print" and (len(node.args) > 1 or bool(node.keywords))
 
 
 def _is_new(node: ast.AST) -> bool:
