@@ -79,9 +79,11 @@ class Project:
 
     def has_module(self, root: str, importer: Path) -> bool:
         """Return whether a program finds a module in its project, as Python or `sys.path` would."""
+        folder = importer.resolve().parent
+        if is_installed(root):  # a folder of this name elsewhere in the project does not hide it
+            return _has_module(folder, root) and not (folder / "__init__.py").is_file()
         if root in self._names:
             return True
-        folder = importer.resolve().parent
         return any(_has_module(f, root) for f in [folder, *folder.parents][: MAX_PARENTS + 1])
 
     @cached_property

@@ -98,7 +98,7 @@ def test_fixed_programs_have_no_problem_left_that_can_be_fixed(tmp_path, capsys)
     facts = checked(capsys, tmp_path, code=1)
     left = [f for f in facts["found"] if f["is_fixed_by_mx_fix"]]
     assert left == []
-    left = {"absent", "missing package", "removed", "quotient"}
+    left = {"absent", "fork", "missing package", "nd only", "removed", "quotient"}
     assert {f["status"] for f in facts["found"]} <= left
     assert "train_mnist.py:14: Python 2: write print('training')" in said
 
