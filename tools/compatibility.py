@@ -37,10 +37,9 @@ FILES = {
 HEAD = """\
 # Compatibility
 
-How much of MXNet 1.9.1 is here. `python -m tools.compatibility` counts every number of this page \
-from what was recorded in a real MXNet 1.9.1, and a test fails when the page is out of date. \
-[Differences](differences.md) says what is different on purpose, [What works](wishes.md) how to \
-see it yourself.
+How much of MXNet 1.9.1 is here. The numbers are counted from what was recorded in a real MXNet \
+1.9.1. [Differences](differences.md) says what is different on purpose, [What works](wishes.md) \
+how to see it yourself.
 """
 NAMES_HEAD = """\
 ## Names and parameters

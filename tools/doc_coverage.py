@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from mxnet.ops.documentation import parameter_items, sections
-from tools.reference import PAGES, ReferencePage, public_names
+from tools.api_pages import PAGES, ReferencePage, public_names
 
 __all__ = ["Documented", "documented", "examine", "main"]
 

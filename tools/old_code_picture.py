@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = ROOT / "tests" / "tools" / "readme_train.txt"
 PICTURE = ROOT / "docs" / "images" / "old-code.svg"
 WIDTH = 92
+PROMPT = "bold green"
 
 
 def run_program(source: str) -> str:
@@ -41,9 +42,11 @@ def draw(source: str, output: str) -> str:
     from rich.text import Text
 
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text("$ cat train.py          # Python 2 and MXNet 0.12", style="bold green"))
+    console.print(Text("$ cat train.py       # Python 2 and MXNet 0.12", style=PROMPT))
     console.print(Syntax(source.rstrip(), "python", theme="ansi_dark", background_color="default"))
-    console.print(Text("\n$ mx run train.py       # Python 3 and today's NumPy", style="bold green"))
+    console.print(
+        Text("\n$ mx run train.py       # Python 3 and today's NumPy", style="bold green")
+    )
     console.print(Text(output))
     picture = console.export_svg(title="mx run", unique_id="old-code")
     # Without fonts of another host.

@@ -21,9 +21,9 @@ BEST_ENGINES = ("onnxruntime", "openvino")
 HEAD = """\
 # Performance
 
-Every figure of this page comes from `benchmarks/results.json`. A ratio is MXNext's time, or memory,
-divided by the other's: left of the line, below 1, MXNext is faster or smaller.
-[Benchmarks](../benchmarks/README.md) says how it is measured; `make bench` measures your machine.
+A ratio is MXNext's time, or memory, divided by the other's: left of the line, below 1, MXNext is
+faster or smaller. [Benchmarks](../benchmarks/README.md) explains how it is measured; `make bench`
+measures your machine.
 
 {runs}
 

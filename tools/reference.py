@@ -1,343 +1,110 @@
-"""Write the API reference as Markdown: one page for each public module, from live docstrings.
+"""Make the real MXNet 1.9.1, and ask it: ``python tools/reference.py setup``.
 
-The functions of ``mx.nd``, ``mx.sym`` and ``mx.np`` are generated from operator records, so a
-reader of source files would not find them. The site builds these pages (`tools/site_hooks.py`).
+What MXNet does is recorded from MXNet itself, in an environment of its own: it needs Python 3.11
+and an old NumPy, and both packages have the module name `mxnet`. This file needs nothing but
+Python, and no MXNext.
+
+    python tools/reference.py setup
+    python tools/reference.py run -c 'import mxnet as mx; print(mx.nd.ones(2))'
+    python tools/reference.py run tests/golden/record_models.py
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import importlib
-import inspect
-import re
-import textwrap
-import types
-from collections.abc import Iterator
-from typing import Any
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
-import mxnet
-from mxnet.ops import registry
-from mxnet.ops.declare import Op
-from mxnet.ops.documentation import sections
-from tools import tables
-
-__all__ = ["PAGES", "ReferencePage", "function_pages", "public_names", "render"]
-
-
-@dataclasses.dataclass(frozen=True)
-class ReferencePage:
-    """A page of the reference: the module, and the name that people write for it."""
-
-    module: str
-    title: str
-    homes: tuple[str, ...] = ()  # other modules whose names belong on the page
-
-    @property
-    def path(self) -> str:
-        """Return where the page lies in the site."""
-        return f"reference/{self.module.removeprefix('mxnet.')}.md"
-
-
-_HOMES = {
-    "ndarray": ("mxnet.ndarray.op",),  # where generated functions live
-    "symbol": ("mxnet.symbol.op",),
-    "numpy_extension": ("mxnet.ndarray.op", "mxnet.ndarray.contrib", "mxnet.util"),
-    "random": ("mxnet.ndarray.random",),
-}
-
-PAGES = tuple(
-    ReferencePage(f"mxnet.{module}", title, _HOMES.get(module.partition(".")[0], ()))
-    for module, title in (
-        ("ndarray", "mx.nd"),
-        ("ndarray.contrib", "mx.nd.contrib"),
-        ("ndarray.linalg", "mx.nd.linalg"),
-        ("ndarray.random", "mx.nd.random"),
-        ("ndarray.sparse", "mx.nd.sparse"),
-        ("ndarray.image", "mx.nd.image"),
-        ("autograd", "mx.autograd"),
-        ("random", "mx.random"),
-        ("context", "mx.context"),
-        ("numpy", "mx.np"),
-        ("numpy.linalg", "mx.np.linalg"),
-        ("numpy.random", "mx.np.random"),
-        ("numpy_extension", "mx.npx"),
-        ("symbol", "mx.sym"),
-        ("symbol.contrib", "mx.sym.contrib"),
-        ("gluon", "mx.gluon"),
-        ("gluon.nn", "mx.gluon.nn"),
-        ("gluon.rnn", "mx.gluon.rnn"),
-        ("gluon.loss", "mx.gluon.loss"),
-        ("gluon.data", "mx.gluon.data"),
-        ("gluon.data.vision", "mx.gluon.data.vision"),
-        ("gluon.data.vision.transforms", "mx.gluon.data.vision.transforms"),
-        ("gluon.utils", "mx.gluon.utils"),
-        ("gluon.model_zoo.vision", "mx.gluon.model_zoo.vision"),
-        ("gluon.contrib.nn", "mx.gluon.contrib.nn"),
-        ("gluon.contrib.rnn", "mx.gluon.contrib.rnn"),
-        ("gluon.contrib.estimator", "mx.gluon.contrib.estimator"),
-        ("module", "mx.mod"),
-        ("model", "mx.model"),
-        ("rnn", "mx.rnn"),
-        ("executor", "mx.executor"),
-        ("optimizer", "mx.optimizer"),
-        ("lr_scheduler", "mx.lr_scheduler"),
-        ("initializer", "mx.init"),
-        ("metric", "mx.metric"),
-        ("callback", "mx.callback"),
-        ("monitor", "mx.monitor"),
-        ("kvstore", "mx.kvstore"),
-        ("distributed", "mx.distributed"),
-        ("checkpoint", "mx.checkpoint"),
-        ("tracking", "mx.tracking"),
-        ("io", "mx.io"),
-        ("recordio", "mx.recordio"),
-        ("image", "mx.image"),
-        ("operator", "mx.operator"),
-        ("visualization", "mx.viz"),
-        ("profiler", "mx.profiler"),
-        ("contrib.amp", "mx.contrib.amp"),
-        ("contrib.quantization", "mx.contrib.quantization"),
-        ("contrib.text.embedding", "mx.contrib.text.embedding"),
-        ("contrib.text.vocab", "mx.contrib.text.vocab"),
-        ("onnx", "mx.onnx"),
-        ("convert", "mx.convert"),
-        ("runtime", "mx.runtime"),
-        ("util", "mx.util"),
-        ("test_utils", "mx.test_utils"),
-    )
+PYTHON = "3.11"  # the last one that MXNet 1.9.1 runs on
+PACKAGES = (
+    "mxnet==1.9.1",
+    "numpy==1.23.5",  # later ones do not have np.bool
+    "opencv-python-headless==4.8.1.78",  # later ones need NumPy 2
+    "scipy==1.11.4",
+    "requests==2.32.3",
+    "graphviz==0.8.4",
 )
+TRIAL = "import mxnet as mx, cv2; print('MXNet', mx.__version__, mx.nd.ones(2).asnumpy())"
+NO_PYTHON = """\
+MXNet 1.9.1 needs Python {version}, which is not on the path.
+Debian and Ubuntu: apt-get install python{version}-venv; others: uv python install {version}, or
+pyenv install {version}. Or name it: python tools/reference.py setup --python /path/to/python"""
 
 
-def public_names(
-    module: types.ModuleType, homes: tuple[str, ...] = ()
-) -> Iterator[tuple[str, object]]:
-    """Yield the public classes and functions of a module in alphabetical order.
-
-    Names that a module only imports are left out, unless they come from one of `homes`.
-
-    >>> import mxnet as mx
-    >>> [name for name, _ in public_names(mx.lr_scheduler)][:2]
-    ['CosineScheduler', 'FactorScheduler']
-    """
-    homes = (module.__name__, *homes)
-    for name in sorted(set(getattr(module, "__all__", None) or dir(module)), key=str.lower):
-        value = getattr(module, name, None)
-        home = getattr(value, "__module__", None) or ""
-        if (
-            not name.startswith("_")
-            and callable(value)
-            and any(home == h or home.startswith(f"{h}.") for h in homes)
-        ):
-            yield name, value
+def default_folder() -> Path:
+    """Return where the environment is: ``MXNET_ORACLE``, or a folder of the user's cache."""
+    return Path(os.environ.get("MXNET_ORACLE") or Path.home() / ".cache" / "mxnet-oracle")
 
 
-def _signature(value: object, head: str) -> list[str]:
-    """Return the lines of a call: names and defaults, without annotations."""
-    try:
-        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return [f"{head}(...)"]
-    plain = [str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self"]
-    texts = [re.sub(r" at 0x[0-9a-f]+", "", text) for text in plain]
-    line = f"{head}({', '.join(texts)})"
-    if len(line) <= 72:
-        return [line]
-    return [f"{head}(", textwrap.indent(textwrap.fill(", ".join(texts), 68), "    "), ")"]
+def python_of(folder: Path) -> Path:
+    """Return the interpreter of an environment."""
+    return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 
-def _prose(lines: list[str]) -> list[str]:
-    """Return Markdown of text in which ``>>>`` begins an example."""
-    out: list[str] = []
-    inside = False
-    for line in lines:
-        starts = line.lstrip().startswith(">>>")
-        if starts and not inside:
-            out += ["", "```pycon"]
-            inside = True
-        elif inside and not line.strip():
-            out += ["```", ""]
-            inside = False
-            continue
-        out.append(line if inside else line.replace("|", "&#124;"))
-    return [*out, "```"] if inside else out
+def find_python(given: str | None) -> str:
+    """Return an interpreter of the right version."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    found = given or (sys.executable if here == PYTHON else shutil.which(f"python{PYTHON}"))
+    if found is None:
+        raise SystemExit(NO_PYTHON.format(version=PYTHON))
+    return found
 
 
-def _annotations(value: object) -> dict[str, str]:
-    """Return the types in a signature, for parameters whose docstring leaves them out."""
-    try:
-        parameters = inspect.signature(value).parameters.values()  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return {}
-    annotations = {p.name: p.annotation for p in parameters if isinstance(p.annotation, str)}
-    return {name: kind for name, kind in annotations.items() if kind not in ("Any", "object")}
+def environment() -> dict[str, str]:
+    """Return the variables for the real MXNet: without the path to another `mxnet`."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def _fields(lines: list[str], kinds: dict[str, str]) -> list[str]:
-    """Return a Markdown list of a section whose rows are ``name : type`` and a sentence."""
-    out: list[str] = []
-    for line in textwrap.dedent("\n".join(lines)).splitlines():
-        if not line.strip():
-            continue
-        if line.startswith((" ", "\t")):
-            out.append(f"    {line.strip()}")
-            continue
-        name, _, kind = line.partition(" : ")
-        kind = kind or (f"`{kinds[name]}`" if name in kinds else "")
-        out.append(f"- `{name.strip()}`" + (f" ({kind.strip()})" if kind else "") + "  ")
-    return out
+def works(folder: Path) -> bool:
+    """Return whether the environment is there and MXNet computes in it."""
+    python = python_of(folder)
+    if not python.exists():
+        return False
+    command = [str(python), "-P", "-W", "ignore", "-c", TRIAL]
+    done = subprocess.run(command, env=environment(), timeout=300, check=False, capture_output=True)
+    return done.returncode == 0
 
 
-_LISTS = {"Parameters", "Other Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns"}
-_LISTS |= {"Inputs", "Outputs"}
+def set_up(folder: Path, python: str | None = None) -> None:
+    """Make the environment, unless it works already."""
+    if not works(folder):
+        interpreter = find_python(python)
+        subprocess.run([interpreter, "-m", "venv", str(folder)], check=True, timeout=600)
+        pip = [str(python_of(folder)), "-m", "pip", "install", "-q", *PACKAGES]
+        subprocess.run(pip, check=True, timeout=1800)
+        if not works(folder):
+            raise SystemExit(f"MXNet does not run in {folder}; remove the folder and try again.")
+    sys.stdout.write(f"MXNet 1.9.1 is in {folder}\n")
 
 
-def _docstring(value: object) -> list[str]:
-    doc = inspect.getdoc(value)
-    if not doc:
-        return []
-    out: list[str] = []
-    kinds = _annotations(value)
-    for title, text in sections(doc).items():
-        lines = text.splitlines()
-        if title:
-            out += ["", f"**{title}**", ""]
-        out += _fields(lines, kinds) if title in _LISTS else _prose(lines)
-    return out
+def run(folder: Path, arguments: list[str]) -> int:
+    """Run Python with the real MXNet."""
+    if not python_of(folder).exists():
+        raise SystemExit("It is not there yet: python tools/reference.py setup")
+    # A program's folder is searched for modules, the current one is not: it may be a checkout.
+    safe = ["-P"] if arguments[:1] in (["-c"], ["-m"], []) else []
+    command = [str(python_of(folder)), *safe, "-W", "ignore", *arguments]
+    return subprocess.run(command, env=environment(), check=False).returncode
 
 
-def _methods(value: type) -> Iterator[tuple[str, object]]:
-    """Yield the methods that a class defines itself and documents."""
-    for name, method in sorted(vars(value).items()):
-        plain = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
-        if name.startswith("_") or name in ("forward", "hybrid_forward"):
-            continue
-        if inspect.isfunction(plain) and plain.__doc__:
-            yield name, plain
+def main(argv: list[str] | None = None) -> int:
+    """Run one of the commands."""
+    parser = argparse.ArgumentParser(description="Make the real MXNet 1.9.1, and run it.")
+    parser.add_argument("--folder", type=Path, default=default_folder(), help="the environment")
+    commands = parser.add_subparsers(dest="command", required=True)
+    setup = commands.add_parser("setup", help="make the environment")
+    setup.add_argument("--python", help=f"a Python {PYTHON}; default: that on the path")
+    asked = commands.add_parser("run", help="run Python in it")
+    asked.add_argument("arguments", nargs=argparse.REMAINDER, help="as for python")
+    args = parser.parse_args(argv)
+    if args.command == "run":
+        return run(args.folder, args.arguments)
+    set_up(args.folder, args.python)
+    return 0
 
 
-def _entry(title: str, name: str, value: object, links: dict[str, str]) -> list[str]:
-    """Return the part of a page about a name; methods in `links` have pages of their own."""
-    kind = "class " if inspect.isclass(value) else ""
-    call = _signature(value, f"{kind}{title}.{name}")
-    out = [f"## {name}", "", "```python", *call, "```", "", *_docstring(value)]
-    if inspect.isclass(value):
-        methods = dict(_methods(value))
-        operators = [m for m, f in methods.items() if m in links and hasattr(f, "op")]
-        if operators:
-            listed = ", ".join(f"[{method}]({links[method]})" for method in operators)
-            out += ["", f"Operators as methods, with this as their first input: {listed}."]
-        for method, function in methods.items():
-            if method in operators:
-                continue
-            call = _signature(function, method)
-            out += ["", f"### {name}.{method}", "", "```python", *call, "```", ""]
-            out += _docstring(function)
-    return [*out, ""]
-
-
-# Functions that have pages of their own, by module: the folder of these pages.
-FUNCTION_PAGES = {
-    "mxnet.ndarray": "operators",
-    "mxnet.ndarray.contrib": "operators/contrib",
-    "mxnet.numpy": "operators/np",
-    "mxnet.numpy_extension": "operators/npx",
-    "mxnet.test_utils": "test_utils",
-}
-# Modules whose functions are those of another under the same names.
-TWINS = {
-    "mxnet.symbol": "mxnet.ndarray",
-    "mxnet.ndarray.sparse": "mxnet.ndarray",
-    "mxnet.symbol.contrib": "mxnet.ndarray.contrib",
-}
-
-
-def render(page: ReferencePage) -> str:
-    """Return the Markdown of a page; functions that have pages of their own are listed."""
-    module = importlib.import_module(page.module)
-    out = [f"# {page.title}", "", f"`import {page.module}`", ""]
-    out += [(inspect.getdoc(module) or "").partition("\n\n")[0], ""]
-    home = TWINS.get(page.module, page.module)
-    links = {name: f"{FUNCTION_PAGES[home]}/{name}.md" for name in _functions(home)}
-    entries: list[str] = []
-    for name, value in public_names(module, page.homes):
-        if name in links and not inspect.isclass(value):
-            out.append(f"- [{name}]({links[name]}): {_first_sentence(value)}")
-        else:
-            entries += _entry(page.title, name, value, links)
-    return "\n".join([*out, "", *entries]) + "\n"
-
-
-def function_pages() -> dict[str, str]:
-    """Return the pages of single functions by path: call, parameters, example, other names."""
-    return {
-        f"reference/{folder}/{name}.md": _function_page(page.title, name, value, folder)
-        for module, folder in FUNCTION_PAGES.items()
-        for page in PAGES
-        if page.module == module
-        for name, value in _functions(module).items()
-    }
-
-
-@functools.cache
-def _functions(module: str) -> dict[str, Any]:
-    """Return the functions of a module that have pages of their own."""
-    if module not in FUNCTION_PAGES:
-        return {}
-    homes = next(page.homes for page in PAGES if page.module == module)
-    names = public_names(importlib.import_module(module), homes)
-    return {name: value for name, value in names if not inspect.isclass(value)}
-
-
-_GRADIENTS = {
-    "torch": "Gradient: the derivative, as torch computes it.",
-    "own": "Gradient: by a rule of MXNet's own.",
-    "none": "Gradient: none flows through it.",
-}
-
-
-@functools.cache
-def _gradients() -> dict[str, str]:
-    """Return what differentiates each operator."""
-    rows = tables.sample_rows()
-    operators = registry.operators()
-    return {op.name: tables.gradient_of(op, rows.get(op.name, ())) for op in operators}
-
-
-@functools.cache
-def _differing() -> set[str]:
-    """Return the operators that the page of differences names."""
-    return {registry.get(name).name for name in tables.differing()}
-
-
-def _function_page(title: str, name: str, value: Any, folder: str) -> str:
-    # Old versions of operators are found after the operators themselves.
-    head = ["---", "search: {boost: 0.1}", "---", ""] if name.endswith("_v1") else []
-    parent = "../" * (folder.count("/") + 1) + _parent_page(title)
-    out = [*head, f"# {name}", "", f"[{title}]({parent}) › {name}", ""]
-    out += ["```python", *_signature(value, f"{title}.{name}"), "```", ""]
-    out += _docstring(value)
-    op = getattr(value, "op", None)
-    if isinstance(op, Op):
-        spaces = [
-            f"`{prefix}.{other}`"
-            for prefix, space in (("mx.nd", mxnet.nd), ("mx.sym", mxnet.sym), ("mx.npx", mxnet.npx))
-            for other in sorted({name, op.name, *op.aliases})
-            if getattr(getattr(space, other, None), "op", None) is op
-        ]
-        out += ["", f"The same operator: {', '.join(spaces)}.", ""] if spaces else []
-        out += [_GRADIENTS[_gradients()[op.name]], ""]
-        if op.name in _differing():
-            up = "../" * (folder.count("/") + 2)
-            out += [f"[Differences from MXNet]({up}differences.md) name this operator.", ""]
-    return "\n".join(out) + "\n"
-
-
-def _parent_page(title: str) -> str:
-    path = next(page.path for page in PAGES if page.title == title)
-    return path.removeprefix("reference/")
-
-
-def _first_sentence(value: object) -> str:
-    text = (inspect.getdoc(value) or "").partition("\n\n")[0].replace("\n", " ")
-    return text.replace("|", "&#124;")
+if __name__ == "__main__":
+    sys.exit(main())

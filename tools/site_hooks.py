@@ -8,6 +8,7 @@ path in the repository.
 from __future__ import annotations
 
 import ast
+import html
 import os
 import pathlib
 import posixpath
@@ -46,10 +47,10 @@ _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the pages of the reference and of the packages in the navigation."""
-    from tools import reference
+    from tools import api_pages
 
     sections = {name: pages for entry in config.nav for name, pages in entry.items()}
-    sections["Reference"] += [{page.title: page.path} for page in reference.PAGES]
+    sections["Reference"] += api_pages.navigation()
     listed = str(config.nav)
     pages = [target for source, target in REPOSITORY_PAGES.items() if source not in EXAMPLES]
     sections["Project"] += [path for path in pages if path not in listed]
@@ -60,19 +61,21 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the reference and the pages that lie elsewhere in the repository."""
     from mkdocs.structure.files import File
 
-    from tools import notebooks, performance, reference
+    from tools import api_pages, notebooks, performance
 
     for source, target in REPOSITORY_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         if source in EXAMPLES:
             text, picture = _render_example(source, text)
-            if picture is not None:
-                path = target.removesuffix(".md") + ".png"
-                files.append(File.generated(config, path, content=picture.read_bytes()))
+            path = _picture_path(target, picture)
+            content = picture.read_bytes() if picture else _draw_output(source)
+            files.append(File.generated(config, path, content=content))
+        elif source == "examples/README.md":
+            text = _render_gallery(text)
         files.append(File.generated(config, target, content=_redirect(text, source, target)))
-    for page in reference.PAGES:
-        files.append(File.generated(config, page.path, content=reference.render(page)))
-    for path, text in reference.function_pages().items():
+    for page in api_pages.PAGES:
+        files.append(File.generated(config, page.path, content=api_pages.render(page)))
+    for path, text in api_pages.function_pages().items():
         files.append(File.generated(config, path, content=text))
     text, plots = performance.render()
     text = _redirect(text, f"docs/{performance.PATH}", performance.PATH)
@@ -85,9 +88,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for page in DOCS.rglob("*.md"):
         for path, picture in _draw_plots(page.relative_to(DOCS).as_posix()).items():
             files.append(File.generated(config, path, content=picture))
-    rows = [f"- [{page.title}]({posixpath.basename(page.path)})" for page in reference.PAGES]
-    text = "# API reference\n\nAll public names, from their docstrings.\n\n" + "\n".join(rows)
-    files.append(File.generated(config, "reference/index.md", content=text + "\n"))
+    files.append(File.generated(config, "reference/index.md", content=api_pages.render_index()))
     return files
 
 
@@ -156,11 +157,51 @@ def _render_example(source: str, text: str) -> tuple[str, pathlib.Path | None]:
     return f"{head}{shown}{output}## Code\n\n```python\n{text}```\n", picture
 
 
+def _picture_path(page: str, picture: pathlib.Path | None) -> str:
+    return page.removesuffix(".md") + (".png" if picture else ".svg")
+
+
+_TABLE_ROW = re.compile(r"\[([^\]]+)\.py\]\(([^)]+)\.py\) \| (.+)")
+
+
+def _render_gallery(text: str) -> str:
+    """Return the page of the examples with a card for each row of its table."""
+    from tools import example_output
+
+    head = text.partition("\nExample | Shows")[0]
+    cards = []
+    for name, path, sentence in _TABLE_ROW.findall(text):
+        picture = _picture_path(f"examples/{path}.md", example_output.find_output(path)[1])
+        cards.append(
+            f"<div markdown>\n\n[![What {name} prints or draws]({picture})](examples/{path}.md)\n\n"
+            f"**[{name}](examples/{path}.md)**: {sentence}\n\n</div>"
+        )
+    return f'{head}\n<div class="gallery" markdown>\n\n' + "\n\n".join(cards) + "\n\n</div>\n"
+
+
+def _draw_output(source: str) -> bytes:
+    """Return the last lines that an example prints as a picture, for those that draw nothing."""
+    from tools import example_output
+
+    name = source.removeprefix("examples/").removesuffix(".py")
+    lines = [line[:54] for line in example_output.find_output(name)[0].rstrip().splitlines()[-12:]]
+    rows = "".join(
+        f'<text x="16" y="{28 + 20 * i}" xml:space="preserve">{html.escape(line)}</text>'
+        for i, line in enumerate(lines)
+    )
+    style = "font-family: monospace; font-size: 13px; fill: #d8dee9"
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 270">'
+        '<rect width="480" height="270" rx="8" fill="#1e2430"/>'
+        f'<g style="{style}">{rows}</g></svg>'
+    ).encode()
+
+
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Turn links to files outside ``docs/`` into links that the site has."""
     target = page.file.src_uri
     if target == "index.md":
-        page.meta["hide"] = ["navigation", "toc"]  # the doors lead on
+        page.meta["hide"] = ["navigation", "toc"]  # the cards lead on
     if page.file.generated_by is not None:
         return markdown
     markdown = _offer_notebook(_show_plots(markdown, target), target)

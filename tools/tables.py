@@ -41,8 +41,6 @@ SECTIONS = {
 }
 HEAD = """# Operators
 
-This page is made from the registry by `python -m tools.tables`.
-
 An operator is called by any of its names: `mx.nd.X` runs it, `mx.sym.X` puts it into a graph. \
 MXNet's prefixes say where a name is shown: `_contrib_box_nms` is `mx.nd.contrib.box_nms`.
 
