@@ -97,11 +97,12 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     setup = commands.add_parser("setup", help="make the environment")
     setup.add_argument("--python", help=f"a Python {PYTHON}; default: that on the path")
-    asked = commands.add_parser("run", help="run Python in it")
-    asked.add_argument("arguments", nargs=argparse.REMAINDER, help="as for python")
-    args = parser.parse_args(argv)
+    commands.add_parser("run", help="run Python in it; what follows is for python")
+    words = sys.argv[1:] if argv is None else argv
+    end = words.index("run") + 1 if "run" in words else len(words)
+    args = parser.parse_args(words[:end])
     if args.command == "run":
-        return run(args.folder, args.arguments)
+        return run(args.folder, words[end:])
     set_up(args.folder, args.python)
     return 0
 

@@ -70,9 +70,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             path = _picture_path(target, picture)
             content = picture.read_bytes() if picture else _draw_output(source)
             files.append(File.generated(config, path, content=content))
-        elif source == "examples/README.md":
+        text = _redirect(text, source, target)
+        if source == "examples/README.md":
             text = _render_gallery(text)
-        files.append(File.generated(config, target, content=_redirect(text, source, target)))
+        files.append(File.generated(config, target, content=text))
     for page in api_pages.PAGES:
         files.append(File.generated(config, page.path, content=api_pages.render(page)))
     for path, text in api_pages.function_pages().items():
@@ -161,7 +162,7 @@ def _picture_path(page: str, picture: pathlib.Path | None) -> str:
     return page.removesuffix(".md") + (".png" if picture else ".svg")
 
 
-_TABLE_ROW = re.compile(r"\[([^\]]+)\.py\]\(([^)]+)\.py\) \| (.+)")
+_TABLE_ROW = re.compile(r"\[([^\]]+)\.py\]\(examples/([^)]+)\.md\) \| (.+)")
 
 
 def _render_gallery(text: str) -> str:

@@ -23,7 +23,7 @@ def test_it_needs_nothing_but_python(tmp_path):
 def test_a_missing_python_is_explained(monkeypatch):
     monkeypatch.setattr(reference, "PYTHON", "3.0")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(SystemExit, match=r"needs Python 3\.0.*--python"):
+    with pytest.raises(SystemExit, match=r"needs Python 3\.0"):
         reference.find_python(None)
 
 
