@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import importlib.util
 import json
 import math
 import pathlib
 import re
 import runpy
+import threading
+import time
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +22,8 @@ from benchmarks.results import ENGINES, OWN, Result
 from mxnet.ops import registry
 from tests.batches import check_each
 from tests.programs import run_program
+from tests.visualization.chromium import PROGRAM as CHROMIUM
+from tests.visualization.chromium import Browser
 from tools import compatibility, notebooks, performance, run_page
 from tools.tables import NAMES, PAGE, VARIABLES_PAGE, absent_names, differing, page, with_variables
 
@@ -102,16 +109,21 @@ def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
     assert (done.returncode, done.stdout) == (3, "['-c', 'a']\n")
 
 
-def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
-    """Every page is in the navigation, and every link and anchor leads somewhere."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The built site; building it fails if a page is not in the navigation, or a link is dead."""
     pytest.importorskip("mkdocs")
     code = (
         "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'; from mkdocs.__main__ import cli\n"
         "cli(['build', '--site-dir', sys.argv[1]])"
     )
-    done = run_program("-c", code, str(tmp_path / "site"), cwd=ROOT, timeout=600)
+    folder = tmp_path_factory.mktemp("site")
+    done = run_program("-c", code, str(folder), cwd=ROOT, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
-    site = tmp_path / "site"
+    return folder
+
+
+def test_site_builds_without_warnings(site: pathlib.Path) -> None:
     sizes = {path.relative_to(site): path.stat().st_size for path in site.rglob("*.html")}
     assert sizes[pathlib.Path("reference/ndarray/index.html")]
     assert {path: size for path, size in sizes.items() if size > 200_000} == {}
@@ -124,6 +136,56 @@ def test_site_builds_without_warnings(tmp_path: pathlib.Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     assert re.fullmatch(index["config"]["separator"], "\u200b")  # between Chinese words
     assert any("自定义" in entry["text"].split("\u200b") for entry in index["docs"])
+
+
+SEARCHES = {
+    "batchnorm momentum": "/reference/operators/BatchNorm/",
+    "save parameters": "/tutorial/networks/",
+    "multi gpu": "/how-to/devices/",
+    "rec file": "/how-to/data/",
+    "onnx": "/conversion/",
+    "读取数据": "/zh/tutorial/",
+    "自定义算子": "/zh/notes/custom-operators/",
+    "custom operator": "/how-to/custom-operator/",
+    "learning rate schedule": "/tutorial/training/",
+    "resume training": "/how-to/training-runs/",
+}
+FIRST_RESULT = """
+(() => {
+  const link = document.querySelector('.md-search-result__item > a');
+  return link ? new URL(link.href).pathname : '';
+})()
+"""
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing."""
+
+
+def _search(page: Browser, address: str, query: str) -> str:
+    """Return the path of the first answer."""
+    page.call("Page.navigate", url="about:blank")
+    page.call("Page.navigate", url=f"{address}?q={urllib.parse.quote(query)}")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        answer = page.call("Runtime.evaluate", expression=FIRST_RESULT, returnByValue=True)
+        if path := answer["result"].get("value"):
+            return path
+        time.sleep(0.1)
+    return ""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="the program chromium is not installed")
+def test_search_finds_the_right_page_first(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    handler = functools.partial(_Files, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Browser(tmp_path) as page:
+            address = f"http://127.0.0.1:{server.server_port}/"
+            answers = {query: _search(page, address, query) for query in SEARCHES}
+        server.shutdown()
+    assert answers == SEARCHES
 
 
 @pytest.fixture(scope="module")

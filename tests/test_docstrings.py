@@ -16,8 +16,8 @@ import pytest
 import mxnet as mx
 from mxnet.ops.declare import Op
 from tests.batches import check_each, group_by
-from tools.doc_coverage import Documented, documented, examine
 from tools.api_pages import PAGES, public_names
+from tools.doc_coverage import Documented, documented, examine
 from tools.run_page import UpToRounding
 
 EXCEPTIONS = pathlib.Path(__file__).with_name("undocumented.txt")

@@ -323,7 +323,8 @@ TWINS = {
 def render(page: ReferencePage) -> str:
     """Return the Markdown of a page; functions that have pages of their own are listed."""
     module = importlib.import_module(page.module)
-    out = [f"# {page.title}", "", f"`import {page.module}`", ""]
+    head = ["---", "search: {boost: 0.3}", "---", ""]
+    out = [*head, f"# {page.title}", "", f"`import {page.module}`", ""]
     out += [_SENTENCES[page.title], ""]
     home = TWINS.get(page.module, page.module)
     links = {name: f"{FUNCTION_PAGES[home]}/{name}.md" for name in _functions(home)}
@@ -379,8 +380,7 @@ def _differing() -> set[str]:
 
 
 def _function_page(title: str, name: str, value: Any, folder: str) -> str:
-    # Old versions of operators are found after the operators themselves.
-    head = ["---", "search: {boost: 0.1}", "---", ""] if name.endswith("_v1") else []
+    head = ["---", f"search: {{boost: {_search_boost(name, folder)}}}", "---", ""]
     parent = "../" * (folder.count("/") + 1) + _parent_page(title)
     out = [*head, f"# {name}", "", f"[{title}]({parent}) › {name}", ""]
     out += ["```python", *_signature(value, f"{title}.{name}"), "```", ""]
@@ -399,6 +399,16 @@ def _function_page(title: str, name: str, value: Any, folder: str) -> str:
             up = "../" * (folder.count("/") + 2)
             out += [f"[Differences from MXNet]({up}differences.md) name this operator.", ""]
     return "\n".join(out) + "\n"
+
+
+def _search_boost(name: str, folder: str) -> float:
+    """Return how a page of a single function ranks in searches, beside 1 for written pages.
+
+    Old versions of operators and contributed ones are found after the operators themselves.
+    """
+    if folder != "operators" or name.endswith("_v1"):
+        return 0.02
+    return 0.8 if name[0].isupper() else 0.1
 
 
 def _parent_page(title: str) -> str:

@@ -203,6 +203,8 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     target = page.file.src_uri
     if target == "index.md":
         page.meta["hide"] = ["navigation", "toc"]  # the cards lead on
+    if target.startswith("notes/"):  # found after the pages that say how to do something
+        page.meta["search"] = {"boost": 0.5}
     if page.file.generated_by is not None:
         return markdown
     markdown = _offer_notebook(_show_plots(markdown, target), target)
