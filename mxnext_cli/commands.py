@@ -88,7 +88,7 @@ def build_parser() -> Parser:
     """Return the parser of `mx`."""
     parser = Parser(
         prog="mx",
-        description="Look into models, predict, convert, serve, and run old programs.",
+        description="Inspect, run, convert and serve models, and run old programs.",
         epilog="MODEL is a prefix of PREFIX-symbol.json and PREFIX-0000.params, one of these "
         "files, or an .onnx\nfile. Exit codes: 0 success, 1 failure or problems found, 2 wrong "
         "usage.",
@@ -192,9 +192,9 @@ def _add_preparation(parser: Parser) -> None:
 # -- the commands ----------------------------------------------------------------------------------
 
 
-@command("say what files are: models, parameters, records, ONNX ...", "mxnext_cli.info:run")
+@command("describe files: models, parameters, records, ONNX ...", "mxnext_cli.info:run")
 def info(parser: Parser) -> None:
-    """Say what files are, which MXNet wrote them, what they hold, and what is wrong with them.
+    """Describe files: their kind, the MXNet that wrote them, their contents and their problems.
 
     mx info model                         model-symbol.json and its last parameters
     mx info model-0010.params train.rec
@@ -339,9 +339,9 @@ def port(parser: Parser) -> None:
     _add_json(parser)
 
 
-@command("say where trained weights of the model zoo can be had", "mxnext_cli.weights:run")
+@command("list sources of trained weights for the model zoo", "mxnext_cli.weights:run")
 def weights(parser: Parser) -> None:
-    """Say where trained weights of the zoo's networks can be had; convert a file of them.
+    """List sources of trained weights for the networks of the zoo, or convert a file of them.
 
     mx weights
     mx weights resnet50_v1
@@ -418,23 +418,21 @@ def _add_serving_limits(parser: Parser) -> None:
     add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
 
 
-@command(
-    "run an old program with names put back that newer libraries removed", "mxnext_cli.run:run"
-)
+@command("run an old program: translate Python 2, restore removed names", "mxnext_cli.run:run")
 def run(parser: Parser) -> None:
-    """Run an old program unchanged: names that newer libraries removed are put back for it alone.
+    """Run an old program unchanged: translate Python 2 and restore names that libraries removed.
 
-    At the end it reports what it put back, where, and what to write instead.
+    At the end it reports what it restored, where, and what to write instead.
 
     mx run train.py --epochs 10
     """
-    parser.add_argument("--report", help="write what was put back to this file, as JSON")
+    parser.add_argument("--report", help="write the report to this file, as JSON")
     parser.add_argument("--quiet", action="store_true", help="do not print the report")
     parser.add_argument("script", help="the program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
 
 
-@command("report what a program uses that MXNext does not have", "mxnext_cli.check:run")
+@command("list what an old project needs to run", "mxnext_cli.check:run")
 def check(parser: Parser) -> None:
     """Read the programs and model files below a path and report what they need to run.
 
@@ -513,7 +511,11 @@ examples:
     add("--env-worker", action="append", default=[], help="likewise, for workers only")
     add("--env-server", action="append", default=[], help="likewise, for servers only")
     add("--max-restarts", type=int, default=0, help="start again so often after a failure")
-    add("--min-workers", type=int, help="restarts may go on with fewer workers, down to this")
+    add(
+        "--min-workers",
+        type=int,
+        help="the fewest workers with which restarts continue",
+    )
     add("--join-timeout", type=float, help="seconds for which workers wait for each other")
     add("--log-dir", help="also keep the output of each process there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")

@@ -226,7 +226,7 @@ def print_report(findings: list[Finding], translated: list[str]) -> None:
         return
     names = len({f.name for f in findings})
     sys.stderr.write(
-        f"\nmx run: put back {names} removed name{'s' if names > 1 else ''} for this program; "
+        f"\nmx run: restored {names} removed name{'s' if names > 1 else ''} for this program; "
         "to run without mx run, change:\n"
     )
     width = max(len(f.name) for f in findings)
