@@ -61,7 +61,7 @@ OTHER_HINTS = {
     "the project, because `pip install mxnext` brings this package",
     "mxnet": "",
     "imgaug": "its last version needs NumPy 1: use albumentations, mx.image or torchvision",
-    "keras": "pip install keras torch, and set KERAS_BACKEND=torch; its MXNet backend is gone",
+    "keras": "install keras and torch, and set KERAS_BACKEND=torch; its MXNet backend is gone",
 }
 
 

@@ -145,7 +145,11 @@ def _next_step(report: Report, facts: dict[str, Any]) -> str:
         return "replace the absent names, then mx check again."
     if facts["missing_package"]:
         hints = [f.hint for _, f in report.findings if f.status == "missing package"]
-        commands = [h.removeprefix("pip install ") for h in hints if h.startswith("pip install")]
+        commands = [
+            hint.removeprefix("pip install ").partition(" (")[0]
+            for hint in hints
+            if hint.startswith("pip install")
+        ]
         if commands:
             return f"pip install {' '.join(dict.fromkeys(commands))}"
         return "install the missing packages, or copy them into the project."

@@ -545,6 +545,10 @@ def test_equal_findings_are_one_line_with_a_count(tmp_path, capsys):
     ("source", "step"),
     [
         ("import mxnet\nprint 1\n", "mx run {}"),
+        (
+            "import mxboard, lmdb, gluonnlp\n",
+            "pip install mxboard 'protobuf<3.21' lmdb gluonnlp==0.10.0",
+        ),
         ("import lmdb_of_nobody\n", "install the missing packages, or copy them into the project."),
         ("x = y[len(y) / 2]\n", "mx fix --apply writes //; then mx run the program."),
     ],
