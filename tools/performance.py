@@ -33,7 +33,7 @@ Compared with the fastest form of PyTorch that was measured (eager, channels_las
 compiled) and with MXNet 1.9.1. {faster_torch} of {rows_torch} rows are better than PyTorch's,
 {faster_mxnet} of {rows_mxnet} better than MXNet's.
 
-![Our own kernels beside torch and MXNet](performance/own.svg)
+![Our own kernels beside torch and MXNet](performance/own.svg){{ .measured }}
 
 ## Engines
 
@@ -41,11 +41,11 @@ compiled) and with MXNet 1.9.1. {faster_torch} of {rows_torch} rows are better t
 so it is drawn apart. Both are compared with the better of the two engines, called directly. Our own
 kernels are faster than it in {faster_own} of {rows_engines} rows, `auto` in {faster_auto}.
 
-![Own kernels and engines beside ONNX Runtime and OpenVINO](performance/engines.svg)
+![Own kernels and engines beside ONNX Runtime and OpenVINO](performance/engines.svg){{ .measured }}
 
 ## Cost against size
 
-![Cost against size](performance/sizes.svg)
+![Cost against size](performance/sizes.svg){{ .measured }}
 """
 
 Bars = dict[str, dict[str, float]]  # ratios by the name of the comparison, then of the row

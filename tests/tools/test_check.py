@@ -547,7 +547,7 @@ def test_equal_findings_are_one_line_with_a_count(tmp_path, capsys):
         ("import mxnet\nprint 1\n", "mx run {}"),
         (
             "import mxboard, lmdb, gluonnlp\n",
-            "pip install mxboard 'protobuf<3.21' lmdb gluonnlp==0.10.0",
+            "pip install gluonnlp==0.10.0 lmdb mxboard 'protobuf<3.21'",
         ),
         ("import lmdb_of_nobody\n", "install the missing packages, or copy them into the project."),
         ("x = y[len(y) / 2]\n", "mx fix --apply writes //; then mx run the program."),
