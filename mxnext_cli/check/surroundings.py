@@ -46,7 +46,7 @@ class Note(NamedTuple):
 def check_surroundings(source: Source) -> Iterator[Note]:
     """Give notes about GPUs and files that a program names."""
     aliases = import_aliases(source.tree)
-    guarded = guarded_nodes(source.tree, ("gpu", "cuda", "ctx", "device"), GPU_ERRORS)
+    guarded = guarded_nodes(source.tree, ("gpu", "ctx", "device"), GPU_ERRORS)
     needs_gpu: list[int] = []
     for node in ast.walk(source.tree):
         if not isinstance(node, ast.Call):

@@ -6,7 +6,7 @@ import ast
 import io
 import logging
 import tokenize
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def read_text(content: bytes) -> str:
         return content.decode("utf-8", errors="replace")
 
 
+@lru_cache(maxsize=64)
 def translate(source: str, *, only_syntax: bool = False) -> str | None:
     r"""Return a source of Python 2 as one of Python 3, or None if it is not Python 2 either.
 

@@ -186,6 +186,13 @@ class _Expressions(ast.NodeTransformer):
         self.functions.add(function)
         return ast.Call(ast.Name(PREFIX + function, ast.Load()), list(args), [])
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        """Leave functions alone that a compiler such as numba's reads."""
+        if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
+            return node
+        self.generic_visit(node)
+        return node
+
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         """Replace ``a / b`` and ``'%d' % x``."""
         self.generic_visit(node)

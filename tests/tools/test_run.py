@@ -536,6 +536,17 @@ def test_larger_arrays_do_not_convert(line, tmp_path, capsys):
     assert "arithmetic.py" not in capsys.readouterr().err
 
 
+def test_functions_for_a_compiler_are_left_as_they_are(tmp_path, capsys):
+    source = (
+        "def njit(f):\n    return sorted(f.__code__.co_names)\n"
+        "@njit\ndef f(a):\n    return int(a) / 2\n"
+        "def g(a):\n    return int(a) / 2\n"
+        "print(f)\nprint(g(4))\n"
+    )
+    reported(tmp_path, write(tmp_path, source))
+    assert capsys.readouterr().out == "['int']\n2.0\n"
+
+
 def test_functions_of_the_program_named_int_are_its_own(tmp_path, capsys):
     source = "def int(x):\n    return 'own'\nprint(int(3))\n"
     reported(tmp_path, write(tmp_path, source))
