@@ -19,6 +19,11 @@ _IMPORTS = re.compile(
     r"|import[ \t]+([^\n#;]+))",
     re.MULTILINE,
 )
+# Where a project names the versions of Python that it runs on.
+METADATA_FILES = frozenset({"setup.py", "setup.cfg", "pyproject.toml", "METADATA", "PKG-INFO"})
+_REQUIRES_PYTHON_3 = re.compile(
+    r"(?:python_requires|requires-python|Requires-Python)\s*[=:]\s*[\"']?\s*(?:>=|~=|\^)\s*3"
+)
 _QUOTED = re.compile(r"[\"']([^\"']*)[\"']")
 MODULE_SUFFIXES = (".py", ".pyx", ".so", ".pyd")
 MAX_PARENTS = 4  # folders above a program in which its project may begin
@@ -72,6 +77,7 @@ class Project:
         self._names: set[str] = set()
         files = list(files)
         self._programs = {p.resolve() for p in files if p.suffix == ".py"}
+        self._metadata = [p for p in files if p.name in METADATA_FILES]
         for path in files:
             if path.name.endswith(MODULE_SUFFIXES):
                 self._names.add(path.name.partition(".")[0])
@@ -89,6 +95,8 @@ class Project:
     @cached_property
     def is_python_3(self) -> bool:
         """Whether the project was written for Python 3 alone, so that ``/`` means a fraction."""
+        if any(_REQUIRES_PYTHON_3.search(_read(path)) for path in self._metadata):
+            return True
         trees = [_parse(path) for path in self._programs]
         # Files that are Python 2, or cared for it, against those of Python 3.
         older = sum(tree is None or _imports_future(tree) for tree in trees)

@@ -437,6 +437,12 @@ def test_quotients_that_are_meant_are_not_reported(line, tmp_path, capsys):
     assert statuses(tmp_path, capsys, line + "\n") == []
 
 
+def test_projects_that_require_python_3_mean_fractions(tmp_path, capsys):
+    (tmp_path / "setup.py").write_text("setup(name='x', python_requires='>=3.5')\n")
+    source = "step = num_examples / batch_size\nx = y[n / 2]\n"
+    assert statuses(tmp_path, capsys, source, code=1) == [(2, "division")]
+
+
 @pytest.fixture
 def package(tmp_path):
     (tmp_path / "net").mkdir()
