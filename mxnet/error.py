@@ -8,8 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+import numpy as np
+
 __all__ = [
     "AttributeConversionError",
+    "AxisOutOfRange",
     "DTypeError",
     "FormatError",
     "IndexError",
@@ -138,6 +141,19 @@ class OutOfRange(MXNetError, IndexError):
     >>> issubclass(mx.error.OutOfRange, IndexError)
     True
     """
+
+
+class AxisOutOfRange(ShapeError, np.exceptions.AxisError):
+    """An array has no axis of the number that was asked for.
+
+    >>> issubclass(mx.error.AxisOutOfRange, IndexError)
+    True
+    """
+
+    def __init__(self, message: str) -> None:
+        np.exceptions.AxisError.__init__(self, message)
+
+    __str__ = Exception.__str__
 
 
 _ALLOCATIONS = re.compile(

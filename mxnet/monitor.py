@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from .base import py_str
 from .error import InvalidType
 from .ndarray import NDArray, norm
 
@@ -66,7 +67,7 @@ class Monitor:
         self.sort = sort
         self.monitor_all = monitor_all
 
-    def stat_helper(self, name: str, array: NDArray) -> None:
+    def stat_helper(self, name: bytes | str, array: NDArray) -> None:
         """Take the statistic of an array, if this batch is watched and the name is wanted.
 
         Parameters
@@ -76,6 +77,7 @@ class Monitor:
         array
             The array.
         """
+        name = py_str(name)
         if self.activated and self.re_prog.match(name):
             self.queue.append((self.step, name, self.stat_func(array)))
 

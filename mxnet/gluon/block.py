@@ -566,14 +566,14 @@ class Block:
         return handle
 
     def register_op_hook(
-        self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False
+        self, callback: Callable[[bytes, bytes, NDArray], None], monitor_all: bool = False
     ) -> None:
         """Call ``callback(name, operator, array)`` for results inside hybridized children.
 
         Parameters
         ----------
         callback
-            The function.
+            The function. It gets both names as bytes, as in MXNet.
         monitor_all : bool
             For the operators' inputs too.
         """

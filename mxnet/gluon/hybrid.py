@@ -227,14 +227,14 @@ class HybridBlock(Block):
         super().cast(dtype)
 
     def register_op_hook(
-        self, callback: Callable[[str, str, NDArray], None], monitor_all: bool = False
+        self, callback: Callable[[bytes, bytes, NDArray], None], monitor_all: bool = False
     ) -> None:
         """Call ``callback(name, operator, array)`` for results inside the hybridized graph.
 
         Parameters
         ----------
         callback
-            The function.
+            The function. It gets both names as bytes, as in MXNet.
         monitor_all
             Whether inputs of operators are shown too.
         """

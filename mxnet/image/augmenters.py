@@ -246,7 +246,10 @@ class RandomSizedCropAug(Augmenter):
 
 
 class BrightnessJitterAug(Augmenter):
-    """Multiply by a factor from ``1 - brightness`` to ``1 + brightness``.
+    """Multiply the image in place by a factor from ``1 - brightness`` to ``1 + brightness``.
+
+    The image keeps its type, and an image of integers is multiplied by the integer part of the
+    factor: cast it first, as `CreateAugmenter` does.
 
     Parameters
     ----------
@@ -263,11 +266,12 @@ class BrightnessJitterAug(Augmenter):
 
     def __call__(self, src: NDArray) -> NDArray:
         """Return the changed image."""
-        return _float(src) * (1.0 + chance.between(-self.brightness, self.brightness))
+        src *= 1.0 + chance.between(-self.brightness, self.brightness)
+        return src
 
 
 class ContrastJitterAug(Augmenter):
-    """Move all colors toward the mean gray of the image, or away from it.
+    """Move all colors toward the mean gray of the image, or away from it, in place.
 
     Parameters
     ----------
@@ -288,11 +292,13 @@ class ContrastJitterAug(Augmenter):
         alpha = 1.0 + chance.between(-self.contrast, self.contrast)
         src = _float(src)
         gray = (src * _near(src, self.coef)).sum() * (3.0 * (1.0 - alpha) / src.size)
-        return src * alpha + gray
+        src *= alpha
+        src += gray
+        return src
 
 
 class SaturationJitterAug(Augmenter):
-    """Move the colors of each pixel toward its gray, or away from it.
+    """Move the colors of each pixel toward its gray, or away from it, in place.
 
     Parameters
     ----------
@@ -313,7 +319,9 @@ class SaturationJitterAug(Augmenter):
         alpha = 1.0 + chance.between(-self.saturation, self.saturation)
         src = _float(src)
         gray = (src * _near(src, self.coef)).sum(axis=2, keepdims=True)
-        return src * alpha + gray * (1.0 - alpha)
+        src *= alpha
+        src += gray * (1.0 - alpha)
+        return src
 
 
 class HueJitterAug(Augmenter):
@@ -373,7 +381,7 @@ class ColorJitterAug(RandomOrderAug):
 
 
 class LightingAug(Augmenter):
-    """Add noise along the principal components of color.
+    """Add noise along the principal components of color, in place.
 
     Parameters
     ----------
@@ -399,11 +407,13 @@ class LightingAug(Augmenter):
         """Return the changed image."""
         alpha = chance.normal(self.alphastd, 3)
         shift = np.dot(pixels_of(self.eigvec) * alpha, pixels_of(self.eigval))
-        return _float(src) + nd.array(shift, ctx=src.context)
+        src = _float(src)
+        src += nd.array(shift, ctx=src.context)
+        return src
 
 
 class ColorNormalizeAug(Augmenter):
-    """Subtract the mean and divide by the deviation of each channel.
+    """Subtract the mean and divide by the deviation of each channel, in place.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from ..formats import image_codec
 from ..formats.files import existing_file
 from ..formats.image_codec import opencv
 from ..ndarray import NDArray, _internal
+from ..ops.vision.image import resize_by_opencv
 from ..runtime.array import plain, wrap_plain
 from ..util import is_np_array
 from . import chance
@@ -172,14 +173,14 @@ def _whole(what: str, size: Any) -> int:
 
 def resized(pixels: np.ndarray, width: int, height: int, interp: int) -> np.ndarray:
     """Return pixels resized by OpenCV, with their channel axis."""
-    cv2 = opencv()
+    opencv()  # an error that names the package to install
     method = _get_interp_method(interp, (*pixels.shape[:2], height, width))
     kinds = RESIZABLE if method else TAKEN_NEAREST
     if pixels.dtype.name not in kinds:
         raise MXNetError(
             f"Images of {pixels.dtype} cannot be resized with interp={interp}; {kinds} can."
         )
-    output = cv2.resize(pixels, (width, height), interpolation=method)
+    output = resize_by_opencv(pixels, width, height, method)
     return output[:, :, None] if output.ndim == 2 else output
 
 
@@ -540,7 +541,9 @@ def random_rotate(
 
 
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
-    """Subtract the mean and divide by the deviation of each channel; None leaves a step out.
+    """Subtract the mean and divide by the deviation of each channel, in place.
+
+    None leaves a step out.
 
     Parameters
     ----------
@@ -555,9 +558,9 @@ def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     array([1., 1., 1.], dtype=float32)
     """
     if mean is not None:
-        src = src - _on_channels(mean)
+        src -= _on_channels(mean)
     if std is not None:
-        src = src / _on_channels(std)
+        src /= _on_channels(std)
     return src
 
 

@@ -97,6 +97,7 @@ class ImageIter(DataIter):
         self.shuffle = shuffle
         self.label_width = label_width
         self.last_batch_handle = last_batch_handle
+        self._log_threads()
         self._open_records(path_imgrec, path_imgidx)
         self._read_lists(path_imglist, imglist, dtype)
         self.check_data_shape(data_shape)
@@ -113,6 +114,15 @@ class ImageIter(DataIter):
         self.reset()
 
     # -- where the images come from -------------------------------------------------------------
+
+    @staticmethod
+    def _log_threads() -> None:
+        count = os.environ.get("MXNET_CPU_WORKER_NTHREADS", "1")
+        logger.info("Using %s threads for decoding...", count)
+        logger.info(
+            "Set enviroment variable MXNET_CPU_WORKER_NTHREADS to a larger number to use more "
+            "threads."
+        )
 
     def _open_records(self, path: str | None, index: str | None) -> None:
         self.imgrec: Any = None
@@ -135,6 +145,7 @@ class ImageIter(DataIter):
             self.imglist = {x.index: (nd.array(x.labels, dtype=dtype), x.path) for x in lines}
             keys = [x.index for x in lines]
         elif isinstance(rows, list):
+            logger.info("%s: loading image list...", type(self).__name__)
             self.imglist = {}
             for number, (*label, name) in enumerate(rows, 1):
                 labels = label  # numbers beside the name, or one array or list of them

@@ -271,6 +271,7 @@ class Constant(Initializer):
             value = value.asnumpy()
         if isinstance(value, np.ndarray | np.generic):
             value = value.tolist()
+        self._kwargs["value"] = value  # MXNet leaves it so
         return json.dumps([type(self).__name__.lower(), {"value": value}])
 
     def __eq__(self, other: Any) -> bool:

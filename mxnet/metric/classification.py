@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..error import InvalidValue, ShapeError
+from ..error import AxisOutOfRange, InvalidValue, OutOfRange
 from ..ops.documentation import inherits_parameters
 from .base import (
     Arrays,
@@ -32,7 +32,7 @@ def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return labels and predicted classes as flat integers; scores give their best class."""
     if pred.shape != label.shape:
         if not -pred.ndim <= axis < pred.ndim:
-            raise ShapeError(
+            raise AxisOutOfRange(
                 f"Predictions of shape {tuple(pred.shape)} have no axis {axis} of classes "
                 f"for labels of shape {tuple(label.shape)}"
             )
@@ -129,7 +129,7 @@ class _BinaryMetric(EvalMetric):
     def _count(self, label: Tensor, pred: Tensor) -> list[int]:
         """Return true positives, false positives, true negatives, false negatives."""
         if pred.ndim < 2:
-            raise ShapeError(
+            raise AxisOutOfRange(
                 f"{type(self).__name__} needs scores of shape (batch, 2), "
                 f"got predictions of shape {tuple(pred.shape)}"
             )
@@ -307,7 +307,8 @@ class _LogLoss(EvalMetric):
         for label, pred in pairs(labels, preds):
             label = label.reshape(-1).long()
             if pred.ndim < 2 or len(label) != len(pred):
-                raise InvalidValue(
+                kind = InvalidValue if len(label) != len(pred) else OutOfRange
+                raise kind(
                     f"Shape of labels {tuple(label.shape)} does not match shape of predictions "
                     f"{tuple(pred.shape)}: {self.name} needs (batch,) and (batch, classes)"
                 )

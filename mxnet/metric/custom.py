@@ -89,7 +89,8 @@ class CustomMetric(EvalMetric):
     name : str, optional
         By default the function's own name.
     allow_extra_outputs : bool
-        Whether there may be more predictions than labels; the first ones are taken then.
+        Whether there may be more predictions than labels; the first ones are taken then. An
+        array outside of a list counts as the list of its rows then, as in MXNet.
 
     >>> metric = mx.metric.CustomMetric(lambda label, pred: abs(label - pred).max(), name="worst")
     >>> metric.update(nd.array([1, 2]), nd.array([1, 5]))
@@ -123,7 +124,8 @@ class CustomMetric(EvalMetric):
         """Take a batch of labels and predictions."""
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
-        for label, pred in zip(as_array_list(labels), as_array_list(preds), strict=False):
+            labels, preds = as_array_list(labels), as_array_list(preds)
+        for label, pred in zip(labels, preds, strict=False):  # of a bare array the rows
             result = self._feval(_on_host(label), _on_host(pred))
             total, count = result if isinstance(result, tuple) else (result, 1)
             if isinstance(total, str) or total is None:

@@ -232,7 +232,10 @@ def call_numpy(function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     _log.info("np.%s is computed by NumPy on the host.", name)
     if function in IN_PLACE:
         raise TypeError(f"numpy.{name} changes its argument, which it cannot do to mx.np arrays.")
-    return from_host(function(*to_host(args), **to_host(kwargs)), ctx)
+    result = function(*to_host(args), **to_host(kwargs))
+    if function is onp.count_nonzero and isinstance(result, onp.integer):
+        return int(result)  # as NumPy 1 did
+    return from_host(result, ctx)
 
 
 def _in1d(ar1: Any, ar2: Any, assume_unique: bool = False, invert: bool = False) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any
 
@@ -286,6 +287,10 @@ class AdaDelta(ListOptimizer):
         super().__init__(**kwargs)
         self.rho = rho
         self.epsilon = epsilon
+
+    def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
+        """Return rates that nothing reads, and decays: no step asks the scheduler."""
+        return [1.0] * len(indices), [self._get_wd(i) for i in indices]
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
         """Return the running squares of gradients and of moves."""

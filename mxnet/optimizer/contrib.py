@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..error import InvalidValue, MXNetError
+from ..error import InvalidValue
 from ..ndarray import NDArray, zeros
 from ..ops.training.adam import adamw
 from ..ops.training.adaptive import group_adagrad
@@ -46,7 +46,7 @@ class GroupAdaGrad(ListOptimizer):
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
         """Return the history, one number per row."""
         if len(weight.shape) != 2:
-            raise MXNetError(
+            raise InvalidValue(
                 f"GroupAdaGrad works on matrices; parameter {index!r} has shape {weight.shape}."
             )
         shape = (weight.shape[0], 1)

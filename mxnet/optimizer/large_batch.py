@@ -38,8 +38,9 @@ class LARS(ListOptimizer):
     eps : float
         Added to the denominator to avoid division by 0.
     momentum_correction : bool
-        When a scheduler changes the rate, scale momentum along. In 1.9.1 that reaches only the
-        first few parameters of a step; here it reaches all.
+        When a scheduler changes the rate, scale momentum along. As in 1.9.1 that reaches only
+        the first parameters of a step: as many as it updates at once (4 with a Trainer, set by
+        ``MXNET_OPTIMIZER_AGGREGATION_SIZE``), or one where each is updated by itself.
 
     >>> w = mx.nd.array([1.0])
     >>> optimizer = mx.optimizer.LARS(learning_rate=0.1)
@@ -51,9 +52,10 @@ class LARS(ListOptimizer):
     shards_by = "parameters"
     rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
+    ignores_copies = True
     rates_by_list = True
     create_state = SGD.create_state
-    _rate_of_update = -1  # the number of updates that cur_lr is for
+    _corrected: frozenset[Index] = frozenset()  # whose momentum this step corrects
     _whole_weight: Tensor | None = None  # of which a row_sparse gradient changes some rows
 
     def __init__(
@@ -81,14 +83,24 @@ class LARS(ListOptimizer):
         return name.endswith("_weight")
 
     def _get_lrs(self, indices: Any) -> list[float]:
-        """Return the plain rates, and note when the common one changes."""
-        if self.num_update != self._rate_of_update:
-            self.last_lr, self.cur_lr = self.cur_lr, self.learning_rate
-            self._rate_of_update = self.num_update
-        return super()._get_lrs(indices)
+        """Return the plain rates, and store the common one of this call and of the last one."""
+        rate = self.learning_rate
+        self.last_lr, self.cur_lr = rate if self.cur_lr is None else self.cur_lr, rate
+        return self._multiplied(rate, indices, "lr_mult")
 
-    def _corrected_momentum(self) -> float:
-        if not (self.momentum_correction and self.last_lr):
+    def _update(self, index: Any, weight: Any, grad: Any, state: Any, mixed: bool) -> None:
+        self._corrected = self._first_updated(index, weight)
+        super()._update(index, weight, grad, state, mixed)
+
+    def _first_updated(self, index: Any, weight: Any) -> frozenset[Index]:
+        """Return the parameters that 1.9.1 updates together first: they share a data type."""
+        if not isinstance(index, list | tuple):
+            return frozenset((index,))
+        alike = [i for i, w in zip(index, weight, strict=True) if w.dtype == weight[0].dtype]
+        return frozenset(alike[: max(self.aggregate_num, 1)])
+
+    def _momentum_of(self, index: Index) -> float:
+        if not (self.momentum_correction and self.last_lr and index in self._corrected):
             return self.momentum
         return self.momentum * self.cur_lr / self.last_lr
 
@@ -118,9 +130,8 @@ class LARS(ListOptimizer):
             )
             for i, factor in zip(adapted, factors, strict=True):
                 rates[i] *= factor
-        momentum = self._corrected_momentum()
         for one, rate in zip(batch.split(), rates, strict=True):
-            super()._step_batch(one, lr=rate, momentum=momentum)
+            super()._step_batch(one, lr=rate, momentum=self._momentum_of(one.indices[0]))
 
     def _adapts(self, index: Index) -> bool:
         return not str(self.idx2name.get(index, "")).endswith(("gamma", "beta", "bias"))
@@ -242,10 +253,13 @@ class LBSGD(ListOptimizer):
         self.cumgrads: dict[Index, dict[str, Any]] = {}
         self.adaptive = False
         self.admult = 1
+        self._announce()
+
+    def _announce(self) -> None:
         logging.info("Running Large-Batch SGD Algorithm")
         logging.info(
             "(Batch_scale=%f, warmup_epochs=%d, warmup_strategy=%s, updates_per_epoch=%d)",
-            *(batch_scale, warmup_epochs, warmup_strategy, updates_per_epoch),
+            *(self.batch_scale, self.warmup_epochs, self.warmup_strategy, self.updates_per_epoch),
         )
 
     def _multiplier(self, updates: int) -> float:

@@ -241,6 +241,11 @@ def check_states(
                 )
 
 
+def _is_copied(state: Any) -> bool:
+    """Return whether a state of SGD in mixed precision: (momentum or None, 32-bit copy)."""
+    return isinstance(state, tuple | list) and len(state) == 2
+
+
 _data = attrgetter("_data")
 _DENSE = NDArray.stype  # a class with another property is sparse
 # Numbers of rules that limit something, and the attributes that hold them.
@@ -266,6 +271,8 @@ class ListOptimizer(Optimizer):
     rates_by_list = False  # whether MXNet calls `_get_lrs`, or `_get_lr` for each
     in_order = False  # whether a step depends on those of the parameters before it
     states_like_weights = True  # whether each state has the shape and type of its weight
+    copies_optional = False  # whether 16-bit weights without copies step even in mixed precision
+    ignores_copies = False  # whether without momentum it takes states with 32-bit copies for none
     lazy_update = False  # whether a row_sparse gradient changes only the rows that it has
     sparse_states = False  # whether states of sparse weights are sparse; lazy ones always are
     counts_first = True  # whether an update counts before its rate is read from the schedule
@@ -390,7 +397,8 @@ class ListOptimizer(Optimizer):
         """Return the groups of these parameters, those of the last step if nothing changed."""
         plans = self.__dict__.setdefault("_plans", {})
         # each device has its own counts, and the same indices
-        key = id(self._index_update_count), indices[0], len(indices), mixed
+        stateless = self.ignores_copies and not self.momentum
+        key = id(self._index_update_count), indices[0], len(indices), mixed, stateless
         plan = plans.get(key)
         if plan is None or not plan.fits(indices, weights, states):
             places = positions_by_place(weights, self.in_order)
@@ -411,10 +419,13 @@ class ListOptimizer(Optimizer):
             weights = [weights[i] for i in positions]
             states = [states[i] for i in positions]
         halves = None
-        if mixed and weights[0].dtype in HALF:
+        mixed = mixed and weights[0].dtype in HALF
+        if mixed and not (self.copies_optional and not any(map(_is_copied, states))):
             halves = weights
             weights, states = self._split(states)
             check_states(halves, [[w.to(halves[0].dtype) for w in weights]], indices, self._called)
+        elif self.ignores_copies and not self.momentum:
+            states = [None if _is_copied(s) else s for s in states]
         kinds = by_kind(states)
         if self.states_like_weights:
             check_states(weights, kinds, indices, self._called)

@@ -35,6 +35,7 @@ class SGD(ListOptimizer):
     shards_by = "rows"
     rule, stateless_rule = sgd_mom, sgd
     copy_comes_first = False
+    ignores_copies = True
     rates_by_list = True
     min_momentum = 0.0
 
@@ -88,6 +89,7 @@ class NAG(ListOptimizer):
     shards_by = "rows"
     rule, stateless_rule = nag_mom, sgd
     copy_comes_first = False
+    copies_optional = True
     min_momentum = 0.0
     create_state = SGD.create_state
 
@@ -188,6 +190,8 @@ class SGLD(ListOptimizer):
     """
 
     rule = stateless_rule = sgd
+    momentum = 0.0
+    ignores_copies = True
     in_order = True  # random numbers are drawn parameter after parameter
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:

@@ -223,7 +223,11 @@ def _default_fields(kind: type) -> dict[str, Any]:
     if not issubclass(kind, Optimizer):
         return {}
     base = kind if kind.__module__.startswith("mxnet.") else Optimizer
-    return {name: value for name, value in vars(base()).items() if name != "param_dict"}
+    instance: Any = base.__new__(base)
+    instance._announce = lambda: None  # LBSGD logs when a program creates it, not here
+    instance.__init__()
+    left_out = ("param_dict", "_announce")
+    return {name: value for name, value in vars(instance).items() if name not in left_out}
 
 
 def make_array(record: Any) -> NDArray:

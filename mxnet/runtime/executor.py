@@ -77,7 +77,7 @@ class Executor:
         self._function = BoundFunction(graph, self._bound, ctx, self._group2ctx, data_names)
         self._outputs: list[NDArray] | None = None
         self._array_class = ndarray if symbol.is_numpy else NDArray
-        self._monitor: Callable[[str, NDArray], None] | None = None
+        self._monitor: Callable[[bytes, NDArray], None] | None = None
         self._monitor_all = False
         self._in_use = RLock()
 
@@ -281,14 +281,14 @@ class Executor:
     # -- looking inside -----------------------------------------------------------------------
 
     def set_monitor_callback(
-        self, callback: Callable[[str, NDArray], None], monitor_all: bool = False
+        self, callback: Callable[[bytes, NDArray], None], monitor_all: bool = False
     ) -> None:
         """Call ``callback(name, array)`` for every result, with `monitor_all` for inputs too.
 
         Parameters
         ----------
         callback
-            The function.
+            The function. It gets the name as bytes, as in MXNet.
         monitor_all
             Whether inputs of operators are shown too.
         """
@@ -299,7 +299,8 @@ class Executor:
         if self._monitor is None:
             return
         is_tensor = isinstance(value, Tensor)
-        self._monitor(name, wrap_plain(NDArray, value.detach()) if is_tensor else value.detach())
+        array = wrap_plain(NDArray, value.detach()) if is_tensor else value.detach()
+        self._monitor(name.encode(), array)  # bytes, as from MXNet's C library
 
     @property
     def compiled(self) -> Compiled:

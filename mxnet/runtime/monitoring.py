@@ -76,7 +76,7 @@ def _op(node: Node) -> Op:
     return node.op
 
 
-Callback = Callable[[str, str, NDArray], None]
+Callback = Callable[[bytes, bytes, NDArray], None]
 
 
 def hook_names(node: Node) -> list[str]:
@@ -114,7 +114,7 @@ class OpHook(Interpreter):
     def _show(self, name: str, node: Node, value: Tensor | NDArray) -> None:
         shown = value.detach()
         array = shown if isinstance(shown, NDArray) else wrap_plain(NDArray, shown)
-        self._callback(name, node.operator.name, array)
+        self._callback(name.encode(), node.operator.name.encode(), array)  # bytes, as in MXNet
 
 
 Show = Callable[[str, Tensor], None]

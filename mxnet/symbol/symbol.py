@@ -125,7 +125,7 @@ class Symbol(SymbolMethods):
         if isinstance(index, slice):
             heads = self._heads[index]
             if not heads:
-                raise TypeError(f"{index} selects none of the {len(self)} outputs of {self!r}.")
+                raise self._empty_slice(index)
             return type(self)(heads)
         if not hasattr(index, "__index__"):
             raise TypeError(
@@ -135,6 +135,13 @@ class Symbol(SymbolMethods):
         if not -len(self) <= index < len(self):
             raise IndexError(f"{self!r} has {len(self)} outputs, there is no number {index}.")
         return type(self)((self._heads[index],))
+
+    def _empty_slice(self, index: slice) -> Exception:
+        """Return the error of a slice without outputs, of MXNet's class."""
+        start, step = index.start or 0, index.step or 1
+        beyond = range(start, len(self) if index.stop is None else index.stop, step)
+        error = IndexError if beyond else TypeError
+        return error(f"{index} selects none of the {len(self)} outputs of {self!r}.")
 
     def _index_of(self, name: str) -> int:
         names = self.list_outputs()

@@ -254,8 +254,8 @@ def test_op_hook_sees_inside():
     net.hybridize()
     net(mx.nd.ones((1, 2)))
     assert seen == [
-        ("fc_fwd_output", "FullyConnected", (1, 3)),
-        ("fc_relu_fwd_output", "Activation", (1, 3)),
+        (b"fc_fwd_output", b"FullyConnected", (1, 3)),
+        (b"fc_relu_fwd_output", b"Activation", (1, 3)),
     ]
 
 

@@ -223,7 +223,7 @@ def test_a_monitor_still_sees_every_step():
     out = mx.rnn.LSTMCell(4, prefix="a_").unroll(3, mx.sym.var("data"), merge_outputs=True)[0]
     exe = out.simple_bind(mx.cpu(), data=(BATCH, 3, WIDTH))
     seen = []
-    exe.set_monitor_callback(lambda name, array: seen.append(name))
+    exe.set_monitor_callback(lambda name, array: seen.append(name.decode()))
     exe.forward(is_train=True)
     assert {"a_t0_out_output", "a_t1_slice_output0", "a_t2_state_output"} <= set(seen)
 

@@ -398,7 +398,7 @@ def test_hooks_still_see_every_node():
     seen = []
     net.register_op_hook(lambda name, op, array: seen.append(op))
     net(x)
-    assert seen == ["Convolution", "BatchNorm", "Activation"]
+    assert seen == [b"Convolution", b"BatchNorm", b"Activation"]
 
 
 def kernels(net):

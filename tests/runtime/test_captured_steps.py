@@ -150,7 +150,7 @@ def test_monitors_and_interpreters_see_every_node():
     seen = []
     executor.set_monitor_callback(lambda name, array: seen.append(name))
     assert not _is_repeated(executor)
-    assert "fc1_output" in seen
+    assert b"fc1_output" in seen
 
 
 def test_the_meaning_of_shapes_is_part_of_a_step():

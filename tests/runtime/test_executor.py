@@ -136,11 +136,11 @@ def test_shared_buffers():
 def test_monitor_sees_every_result():
     executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
     seen = []
-    executor.set_monitor_callback(lambda name, array: seen.append((name, array.shape)))
+    executor.set_monitor_callback(lambda name, array: seen.append((name.decode(), array.shape)))
     executor.forward()
     assert [n for n, _ in seen] == ["fc1_output", "relu1_output", "fc2_output", "softmax_output"]
     seen.clear()
-    executor.set_monitor_callback(lambda name, array: seen.append(name), monitor_all=True)
+    executor.set_monitor_callback(lambda name, array: seen.append(name.decode()), monitor_all=True)
     executor.forward()
     assert {"data", "fc1_weight", "fc2_output"} <= set(seen)
 

@@ -108,7 +108,7 @@ def watched(symbol, inputs_too=False, **shapes):
     for i, array in enumerate(exe.arg_arrays):
         array[:] = nd.array(np.arange(array.size).reshape(array.shape) % 5) + i
     rows = []
-    exe.set_monitor_callback(lambda name, array: rows.append((name, array)), inputs_too)
+    exe.set_monitor_callback(lambda name, array: rows.append((name.decode(), array)), inputs_too)
     return exe, rows
 
 
@@ -265,7 +265,7 @@ def test_errors_of_callbacks_are_not_taken_for_those_of_operators():
     exe, _ = watched(sym.exp(x, name="exp"), x=(2,))
 
     def fail(name, array):
-        raise ValueError(name)
+        raise ValueError(name.decode())
 
     exe.set_monitor_callback(fail)
     with pytest.raises(ValueError, match=r"^exp_output$"):
@@ -303,7 +303,7 @@ def test_gradients_that_were_not_asked_for_are_rows_of_zeros():
     rows = {}
     wanted = {"data": "null", "out_label": "null", "fc_weight": "write", "fc_bias": "write"}
     exe = out.simple_bind(mx.cpu(), grad_req=wanted, data=(3, 4))
-    exe.set_monitor_callback(lambda name, value: rows.update({name: value}))
+    exe.set_monitor_callback(lambda name, value: rows.update({name.decode(): value}))
     for array in exe.arg_arrays:
         array[:] = 1
     exe.forward(is_train=True)
@@ -322,7 +322,7 @@ def test_gradients_computed_apart_have_no_such_rows():
     out = sym.batch_dot(a, b, name="dot") + sym.reshape_like(b, a, name="like")
     exe = out.simple_bind(mx.cpu(), grad_req={"a": "null", "b": "write"}, a=(1, 2, 2), b=(1, 2, 2))
     rows = []
-    exe.set_monitor_callback(lambda name, value: rows.append(name))
+    exe.set_monitor_callback(lambda name, value: rows.append(name.decode()))
     exe.forward(is_train=True)
     exe.backward([nd.ones((1, 2, 2))])
     found = {r for r in rows if "backward" in r}
@@ -344,7 +344,7 @@ def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
         graph = compose(row, variables, name="node")
         names = []
         cached = nd.CachedOp(graph)
-        cached._register_op_hook(lambda name, op, array: names.append(name), True)
+        cached._register_op_hook(lambda name, op, array: names.append(name.decode()), True)
         cached(*[arrays[int(name[1:])] for name in graph.list_inputs()])
         if row.op in NAMED_OTHERWISE:
             names, expected = names[-1:], expected[-1:]

@@ -166,7 +166,7 @@ def test_shared_executors():
 def test_monitors_and_errors_know_sparse_values():
     exe = sym.sum(product(), name="total").simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     rows = []
-    exe.set_monitor_callback(lambda name, array: rows.append((name, array.stype)), True)
+    exe.set_monitor_callback(lambda name, array: rows.append((name.decode(), array.stype)), True)
     exe.forward(is_train=True, x=X)
     exe.backward(nd.ones(1))
     assert ("x", "csr") in rows and ("total_output", "default") in rows

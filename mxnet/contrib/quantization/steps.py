@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import autograd, ndarray, symbol
+from ...base import py_str
 from ...context import Context
 from ...error import MXNetError
 from ...gluon.hybrid import leaves
@@ -97,10 +98,10 @@ def collect(
         for hook_name, name in zip(hook_names(node), node.output_names(), strict=True)
     }
 
-    def observe(name: str, op_name: str, array: NDArray) -> None:
-        name = outputs.get(name, name)
+    def observe(hook_name: bytes, op_name: bytes, array: NDArray) -> None:
+        name = outputs.get(py_str(hook_name), py_str(hook_name))
         if name in include:
-            _show(collector, name, op_name, array)
+            _show(collector, name, py_str(op_name), array)
 
     model._register_op_hook(observe)
     names, seen = model._sym.list_inputs(), 0
@@ -112,7 +113,7 @@ def collect(
             name: value.as_in_context(ctx) for name, value in zip(data_names, batch, strict=False)
         }
         for name, value in feed.items():
-            observe(name, "", value)
+            observe(name.encode(), b"", value)
         with autograd.pause(train_mode=False):
             model.run([feed[n] if n in feed else params[n] for n in names])
         seen += batch[0].shape[0]

@@ -30,7 +30,7 @@ def allclose(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.allclose`` gives for these arrays, computed on the host."""
 
 def alltrue(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
-    """Return whether all elements are true; another name of `all`."""
+    """Return whether all elements are true; as `all`, but a bool of NumPy's over all axes."""
 
 def amax(a: Any, axis: Any = ..., keepdims: Any = ..., out: Any = ...) -> Any:
     """Return the largest element over some axes; another name of `max`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+import numpy as onp
+
 from ...util import check_ufunc_keywords
 from ..codegen.functions import NumpyNamespace, is_number
 
@@ -177,12 +179,14 @@ def any(
 def alltrue(
     F: NumpyNamespace, a: Any, axis: Any = None, keepdims: bool = False, out: Any = None
 ) -> Any:
-    """Return whether all elements are true; another name of `all`.
+    """Return whether all elements are true; as `all`, but a bool of NumPy's over all axes.
 
     >>> mx.np.alltrue(mx.np.array([1, 2]))
-    array(True)
+    np.True_
     """
-    return all(F, a, axis, keepdims, out)
+    output = all(F, a, axis, keepdims, out)
+    is_scalar = axis is None and not keepdims and out is None and hasattr(output, "item")
+    return onp.bool_(output.item()) if is_scalar else output
 
 
 def sometrue(
@@ -224,7 +228,7 @@ def average(
 ) -> Any:
     """Return the average over some axes, weighted if weights are given.
 
-    With `returned` the result is a pair: the average and the sum of the weights.
+    With `returned` the result is a list: the average and the sum of the weights.
 
     >>> mx.np.average(mx.np.array([1, 3]), weights=mx.np.array([3, 1]))
     array(1.5)
@@ -233,7 +237,7 @@ def average(
         output = F._npi_average(a, axis=axis, returned=returned, weighted=False, out=out)
     else:
         output = F._npi_average(a, weights, axis=axis, returned=returned, out=out)
-    return tuple(output[:2]) if returned else output
+    return list(output[:2]) if returned else output
 
 
 def cumsum(F: NumpyNamespace, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:

@@ -7,6 +7,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as onp
+from numpy.lib.array_utils import normalize_axis_index
 
 from ..codegen.functions import NumpyNamespace, check_order, is_number
 
@@ -71,8 +72,10 @@ def rollaxis(F: NumpyNamespace, a: Any, axis: Any, start: Any = 0) -> Any:
     >>> mx.np.rollaxis(mx.np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    ndim = a.ndim
-    axis, start = axis % ndim, start + ndim if start < 0 else start
+    axis = normalize_axis_index(axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
+    if not 0 <= start <= a.ndim:
+        raise onp.exceptions.AxisError(start, a.ndim + 1, "start")
     return moveaxis(F, a, axis, start - 1 if axis < start else start)
 
 
@@ -216,7 +219,13 @@ def resize(F: NumpyNamespace, a: Any, new_shape: Any) -> Any:
         return F._npi_full(shape=shape, value=0.0, dtype=a.dtype)
     positions = F._npi_arange(start=0, stop=math.prod(shape), dtype="int64")
     flat = F._np_reshape(a, newshape=-1)
-    return F._np_reshape(F._npi_take(flat, positions, axis=0, mode="wrap"), newshape=shape)
+    if hasattr(a, "dtype"):
+        repeated = F._npi_take(flat, positions, axis=0, mode="wrap")
+    else:  # a symbol may be empty when it is run: then it is the zero behind its elements
+        count = F._npi_maximum_scalar(F.size_array(flat), scalar=1)
+        padded = F._npi_pad(flat, pad_width=((0, 1),), mode="constant", constant_value=0)
+        repeated = F._npi_take(padded, F._npi_mod(positions, count), axis=0)
+    return F._np_reshape(repeated, newshape=shape)
 
 
 def copy(F: NumpyNamespace, a: Any, out: Any = None) -> Any:

@@ -664,9 +664,10 @@ def tensorsolve_shape(a: Shape | None, b: Shape | None, *, a_axes: Shape) -> Sha
     if a is None or b is None:
         return None
     sizes = tuple(a[i] for i in _solved_order(len(a), a_axes))
-    target = sizes[-(len(a) - len(b)) :]  # with equally many axes all of them, as in MXNet
+    # Of equally many axes all; of fewer than b has, those behind the difference.
+    target = sizes[-(len(a) - len(b)) :]
     if UNKNOWN not in (*a, *b) and (
-        math.prod(target) != math.prod(b) or math.prod(sizes[: len(b)]) != math.prod(b)
+        math.prod(target) != math.prod(b) or math.prod(a) != math.prod(b) ** 2
     ):
         raise ShapeError(f"_npi_tensorsolve: a shape must be square, got {list(a)} for {list(b)}.")
     return target

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
-from ...error import MXNetError, ShapeError
+from ...error import DTypeError, MXNetError, OutOfRange, ShapeError
 from ..attributes import DType, Positive, Shape
 from ..declare import op
 from ..families import check_same_dtype, number
@@ -24,13 +24,15 @@ _embedding = torch.embedding
 
 
 def within(index: Tensor, size: int, mode: str) -> Tensor:
-    """Return whole indices that lie in ``[0, size)``: clipped, or wrapped around.
+    """Return integer indices in ``[0, size)``: clipped, or wrapped around.
 
     >>> within(torch.tensor([-1.0, 1.9, 5.0]), 3, "wrap")
     tensor([2, 1, 2])
     """
     whole = index.long()
-    return whole.remainder(size) if mode == "wrap" else whole.clamp(0, size - 1)
+    if not size and whole.numel():
+        raise OutOfRange("an axis without elements has nothing that indices could select.")
+    return whole.remainder(size or 1) if mode == "wrap" else whole.clamp(0, size - 1)
 
 
 @op(
@@ -389,10 +391,20 @@ def boolean_mask_shape(data: Shape | None, index: Shape | None, *, axis: int) ->
     return (*data[:at], UNKNOWN, *data[at + 1 :])
 
 
+class WhereTypes(TypePattern):
+    """One type for the two choices; of two types nothing is inferred, as in MXNet."""
+
+    def infer(self, op: Op, ins: list, outs: list, attrs: dict) -> tuple[list, list]:
+        """Infer the choices and the output from each other."""
+        try:
+            return super().infer(op, ins, outs, attrs)
+        except DTypeError:
+            return ins, outs
+
+
 @op(
     "where",
     "_sparse_where",
-    types="C T T -> T",
     precision="widest",
     gradient_names=(None, "output0", "output1"),
     without_gradient=("condition",),
@@ -426,6 +438,9 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
             f"y {list(y.shape)}; x and y must agree, and condition with them or their first axis."
         )
     return torch.where(chosen.reshape(-1, *(1,) * (x.ndim - 1)), x, y)
+
+
+where.type_pattern = WhereTypes("C T T -> T")
 
 
 def _chosen(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
