@@ -21,9 +21,9 @@ from .._process.downloads import download_file
 from ..context import Context
 from ..error import InvalidValue, MXNetError
 from ..ndarray import NDArray
+from ..ops.tensor.products import list_norms
 from ..runtime.array import plain, wrap_plain
 from ..symbol import Symbol
-from ..torch_private import foreach
 from ..util import is_np_array, is_np_shape
 
 __all__ = [
@@ -135,7 +135,7 @@ def clip_global_norm(
         raise InvalidValue("clip_global_norm needs at least one array.")
     tensors = [plain(a) for a in arrays]
     device = tensors[0].device
-    norms = foreach("norm")([t.float() if t.dtype.itemsize < 4 else t for t in tensors])
+    norms = list_norms([t.float() if t.dtype.itemsize < 4 else t for t in tensors])
     total = torch.linalg.vector_norm(torch.stack([n.to(device, torch.float32) for n in norms]))
     if check_isfinite and not bool(torch.isfinite(total)):
         warnings.warn(

@@ -10,6 +10,7 @@ from ...ops.nn.loss_outputs import linear_regression_output, logistic_regression
 from ...ops.sparse import DENSE, ROWS, cast_storage, getnnz, retain
 from ...ops.tensor.indexing import take
 from ...ops.tensor.joining import concat
+from ...ops.tensor.products import vector_norm
 from ...ops.tensor.reduce import mean, norm, square_sum, sum_
 from ...ops.tensor.slicing import slice_
 from ...ops.training.adam import adam_update
@@ -175,7 +176,7 @@ def norm_of(call: Call) -> NDArray | None:
     if attrs["ord"] != 2 or attrs["out_dtype"] is not None:
         return None
     if not attrs["axis"] and not attrs["keepdims"]:
-        result = torch.linalg.vector_norm(array._values).reshape(1)
+        result = vector_norm(array._values).reshape(1)
         return wrap_plain(NDArray, result, array._ctx)
     axis = _one_axis(call)
     if axis is None or not isinstance(array, CSRNDArray):

@@ -22,6 +22,7 @@ from ..declare import Op, op
 from ..families import BOOL, check_same_dtype, truncate
 from ..shapes import UNKNOWN, Shapes, TypePattern, broadcast_two, given_shapes, unify
 from ..tensor.identity import in_row_order
+from ..tensor.products import vector_norm
 from ..tensor.shape_changing import axis_within
 from ..tracing import check_values
 from .reduce import axes_over, reduced_shape
@@ -747,4 +748,4 @@ def norm(
         return truncate(whole, data.dtype)
     if not data.ndim:
         return data.abs()
-    return torch.linalg.vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)
+    return vector_norm(data, ord if flag == VECTOR else 2, axes, keepdims)

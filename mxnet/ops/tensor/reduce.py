@@ -16,6 +16,7 @@ from ..declare import Op, op
 from ..families import BOOL, axes_of, reduction, refuse_bool, shown
 from ..shapes import UNKNOWN, TypePattern, reduced
 from ..tracing import is_traced
+from .products import vector_norm
 from .shape_changing import axis_within, product
 
 Axes = tuple[int, ...]
@@ -190,7 +191,7 @@ def norm(
     wide = data if data.dtype.is_floating_point else data.double()
     if out_dtype is not None and out_dtype.is_floating_point:
         wide = data.to(torch.promote_types(wide.dtype, out_dtype))
-    out = torch.linalg.vector_norm(wide, ord, axes, keepdims)
+    out = vector_norm(wide, ord, axes, keepdims)
     if ord == 2 and data.numel() and (is_traced() or (not out.is_meta and not _squares_fit(out))):
         out = _scaled_norm(wide, axes, keepdims)
     out = out.to(out_dtype or data.dtype)
@@ -210,7 +211,7 @@ def _scaled_norm(data: Tensor, axes: tuple[int, ...] | None, keepdims: bool) -> 
     dims = tuple(range(data.ndim)) if axes is None else axes
     scale = data.detach().abs().amax(dims, keepdim=True)
     scale = torch.where((scale > 0) & scale.isfinite(), scale, torch.ones_like(scale))
-    out = torch.linalg.vector_norm(data / scale, 2, axes, keepdims)
+    out = vector_norm(data / scale, 2, axes, keepdims)
     return out * scale.reshape(out.shape)
 
 

@@ -10,15 +10,13 @@ import torch
 from torch import Tensor
 
 from ...error import ShapeError
-from ...torch_private import foreach
 from ..declare import op
 from ..shapes import Shapes, same
+from ..tensor.products import list_norms
 from .adam import step_adam_
 from .rules import MultiUpdate, TensorList, Tensors, as_list, check_shapes, rule, scale_gradient
 
 __all__ = ["lamb", "layer_rates"]
-
-_norms = foreach("norm")
 
 
 def lamb_direction(
@@ -91,7 +89,7 @@ def lamb(
         clip_gradient=clip_gradient,
     )
     weight = as_list(weight)
-    norms = torch.stack(_norms([*weight, *direction]))
+    norms = torch.stack(list(list_norms([*weight, *direction])))
     above, below = norms.chunk(2)
     rates = trust_ratio(above, below, lower_bound, upper_bound).mul_(-lr)
     weight.add_(direction.mul_(rates.unbind()))
@@ -123,7 +121,7 @@ def layer_rates(
 
     Where a norm is 0 the factor is 1.
     """
-    norms = torch.stack([n.float() for n in _norms([*weights, *grads])]).tolist()
+    norms = torch.stack([n.float() for n in list_norms([*weights, *grads])]).tolist()
     return [
         eta * w / (g * rescale_grad + wd * w + epsilon) if w > 0 and g > 0 else 1.0
         for w, g in zip(norms[: len(weights)], norms[len(weights) :], strict=True)
