@@ -1,7 +1,8 @@
 """Small things that everything may use: the error root, number kinds, Null, the meaning of shapes.
 
-MXNet's Python called a C library from here. MXNext has none; the ctypes helpers
-remain for programs that call C libraries of their own, and `_LIB` says so when it is asked.
+MXNet's Python called a C library from here. MXNext has none: `_LIB` has those of its functions
+that programs call, written in Python, and raises an error for the others. The ctypes helpers serve
+these calls, and programs that call C libraries of their own.
 """
 
 from __future__ import annotations
@@ -75,19 +76,23 @@ class MXCallbackList(ctypes.Structure):
     )
 
 
-class _NoLibrary:
-    """Stands where MXNet kept its C library, and says so."""
+class _Library:
+    """Functions of MXNet's C library that programs call, in Python."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        from ._compat.c_library import FUNCTIONS
+
+        if name in FUNCTIONS:
+            return FUNCTIONS[name]
         raise MXNetError(
             f"{name} is a function of MXNet's C library. MXNext has none: its kernels are "
             "PyTorch's. Use the Python interface, or torch itself."
         )
 
 
-_LIB = _NoLibrary()
+_LIB = _Library()
 
 
 class _NullType:
@@ -232,7 +237,7 @@ def c_array_buf(ctype: Any, buf: Any) -> ctypes.Array:
 
 
 def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
-    """Return a C array of the addresses that the handles of arrays hold.
+    """Return a C array of the handles of arrays, which functions of `_LIB` take.
 
     Parameters
     ----------
@@ -242,14 +247,15 @@ def c_handle_array(objs: Iterable[Any]) -> ctypes.Array:
     >>> len(c_handle_array([mx.nd.ones(2)]))
     1
     """
-    addresses = [_address(o.handle) for o in objs]
+    addresses = [_address(o) for o in objs]
     return (ctypes.c_void_p * len(addresses))(*addresses)
 
 
-def _address(handle: Any) -> int:
-    if hasattr(handle, "data_ptr"):
-        return handle.data_ptr()
-    return handle if isinstance(handle, int) else id(handle)
+def _address(array: Any) -> int:
+    pointer = getattr(array, "_as_parameter_", None)
+    if pointer is not None:
+        return pointer.value
+    return array.handle if isinstance(array.handle, int) else id(array.handle)
 
 
 def ctypes2buffer(cptr: Any, length: int) -> bytearray:
@@ -277,7 +283,14 @@ def check_call(ret: int) -> None:
     >>> check_call(0)
     """
     if ret != 0:
-        raise get_last_ffi_error(ret)
+        raise _error_of_library() or get_last_ffi_error(ret)
+
+
+def _error_of_library() -> BaseException | None:
+    """Return the error of the last function of `_LIB` that failed, once."""
+    from ._compat.c_library import last_error
+
+    return last_error()
 
 
 def get_last_ffi_error(ret: int | None = None) -> MXNetError:

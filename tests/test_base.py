@@ -25,7 +25,8 @@ def test_c_helpers():
     shared[0] = 7
     assert buffer[0] == 7
     x = mx.nd.ones((2,))
-    assert base.c_handle_array([x])[0] == x.handle.data_ptr()
+    handle = base.NDArrayHandle(base.c_handle_array([x])[0])
+    assert mx.nd.NDArray(handle).handle.data_ptr() == x.handle.data_ptr()
 
 
 def test_memory_behind_pointers():

@@ -31,8 +31,8 @@ LAYERS = [
         "_compat/numpy_op_signature",
     },
     {
-        "executor", "operator", "profiler", "_compat/engine", "_compat/library", "_compat/log",
-        "_compat/memonger", "_compat/misc", "_compat/rtc",
+        "executor", "operator", "profiler", "_compat/c_library", "_compat/engine",
+        "_compat/library", "_compat/log", "_compat/memonger", "_compat/misc", "_compat/rtc",
         "runtime/array_kernels", "runtime/backends", "runtime/binding", "runtime/bound_arrays",
         "runtime/bound_function", "runtime/cached_op", "runtime/capture", "runtime/compiled",
         "runtime/control_flow", "runtime/custom", "runtime/executor", "runtime/function",
