@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import dtypes
+
 if TYPE_CHECKING:
     from .ndarray import NDArray
 
@@ -23,14 +25,22 @@ def label(array: NDArray) -> str:
     return f"<{type(array).__name__} {shape} @{array.context}>"
 
 
+def values_to_print(array: NDArray) -> np.ndarray:
+    """Return the values; bfloat16, which NumPy does not have, as float32."""
+    values = array.asnumpy()
+    if not dtypes.is_bfloat16(values.dtype):
+        return values
+    return (values.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
 def text(array: NDArray) -> str:
     """Return the values as NumPy prints them, and the label."""
-    return f"\n{array.asnumpy()}\n{label(array)}"
+    return f"\n{values_to_print(array)}\n{label(array)}"
 
 
 def html(array: NDArray) -> str:
     """Return a small table for vectors and matrices, preformatted text for the rest."""
-    values = array.asnumpy()
+    values = values_to_print(array)
     caption = f"<div><code>{escape(label(array))} {escape(str(values.dtype))}</code></div>"
     if values.ndim not in (1, 2) or values.size == 0:
         return f"<pre>{escape(str(values))}</pre>{caption}"

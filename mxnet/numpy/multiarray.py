@@ -17,6 +17,7 @@ from ..base import check_call, integer_types, numeric_types  # noqa: F401 (MXNet
 from ..context import Context, current_context, torch_device
 from ..ndarray import NDArray, from_numpy  # noqa: F401
 from ..ndarray.indexing import node_of_part
+from ..ndarray.printing import values_to_print
 from ..runtime.apply import stored_context
 from ..runtime.array import Handle, plain, wrap_plain, writable
 from ..runtime.gradients import attach
@@ -242,7 +243,9 @@ class ndarray(NDArray):
     # -- printing -----------------------------------------------------------------------------
 
     def __repr__(self) -> str:
-        text = repr(self.asnumpy())
+        text = repr(values_to_print(self))
+        if self._dtype is torch.bfloat16:
+            text = text.replace("dtype=float32", "dtype=bfloat16")
         if self.size:  # newer versions of NumPy add the shape of arrays that are cut short
             text = re.sub(r",\s+shape=\([\d, ]+\)(?=[,)][^\]]*$)", "", text)
         if self._dtype is torch.float32:
@@ -254,7 +257,7 @@ class ndarray(NDArray):
         return text
 
     def __str__(self) -> str:
-        return str(self.asnumpy())
+        return str(values_to_print(self))
 
     def __format__(self, spec: str) -> str:
         if not spec:

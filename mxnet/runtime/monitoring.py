@@ -20,6 +20,7 @@ from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 from ..ops.tensor.arithmetic import BY_NAME, add_n
 from .array import wrap_plain
 from .head_gradients import needs_head_gradient
+from .recording import state
 
 # Its gradient is that of its output: MXNet shows none.
 _PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise
@@ -89,6 +90,18 @@ def hook_names(node: Node) -> list[str]:
     return names
 
 
+def run_revealed(
+    node: Node, tensors: Tensors, attrs: Attrs, proceed: Proceed
+) -> tuple[tuple[Tensor, ...], list[str]]:
+    """Run a node with its hidden outputs switched on; return the results and the hidden names."""
+    switch, hidden = hidden_rows(node)
+    if hidden and switch is None:
+        output = node.operator.variants["hidden_outputs"](attrs)(*tensors)
+    else:
+        output = proceed(tensors, attrs if switch is None else {**attrs, switch: True})
+    return output if isinstance(output, tuple) else (output,), hidden
+
+
 class OpHook(Interpreter):
     """Calls ``callback(name, operator, array)`` for every result, perhaps every input too."""
 
@@ -104,10 +117,15 @@ class OpHook(Interpreter):
             present = [t for t in tensors if t is not None]
             for label, value in zip(input_rows(node), present, strict=True):
                 self._show(label, node, value)
-        output = proceed(tensors, attrs)
-        results = output if isinstance(output, tuple) else (output,)
-        for i, (label, value) in enumerate(zip(hook_names(node), results, strict=False)):
-            if (node.name, i) in self._used:
+        if state.recording:  # backward reads hidden outputs, such as a mask of Dropout
+            results, hidden = run_revealed(node, tensors, attrs, proceed)
+            output = results[: node.outputs] if node.outputs > 1 else results[0]
+        else:
+            output = proceed(tensors, attrs)
+            results, hidden = output if isinstance(output, tuple) else (output,), []
+        names = hook_names(node)
+        for i, (label, value) in enumerate(zip([*names, *hidden], results, strict=False)):
+            if (node.name, i) in self._used or i >= len(names):
                 self._show(label, node, value)
         return output
 
@@ -132,14 +150,7 @@ class Watcher(Interpreter):
         """Run a node with its hidden outputs switched on, and show what goes in and comes out."""
         if self._inputs_too and not self._silent:
             self._show_inputs(node, [t for t in tensors if t is not None])
-        switch, hidden = hidden_rows(node)
-        if hidden and switch is None:
-            kernel = node.operator.variants["hidden_outputs"](attrs)
-            output = kernel(*self._split(node, tensors))
-        else:
-            shown = attrs if switch is None else {**attrs, switch: True}
-            output = proceed(self._split(node, tensors), shown)
-        results = output if isinstance(output, tuple) else (output,)
+        results, hidden = run_revealed(node, self._split(node, tensors), attrs, proceed)
         if not self._silent:
             for name, value in zip([*node.output_names(), *hidden], results, strict=False):
                 self._show(name, value)

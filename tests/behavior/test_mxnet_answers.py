@@ -196,10 +196,11 @@ def test_metrics_refuse_scores_without_classes_with_errors_of_mxnet(name, shape,
 
 def test_monitor_callbacks_get_names_as_bytes():
     names = []
-    executor = (sym.Variable("x") * 2).bind(mx.cpu(), {"x": nd.ones(2)})
+    symbol = sym._internal._mul_scalar(sym.Variable("x"), scalar=2, name="double")
+    executor = symbol.bind(mx.cpu(), {"x": nd.ones(2)})
     executor.set_monitor_callback(lambda name, array: names.append(name.decode()))
     executor.forward()
-    assert names == ["_mulscalar0_output"]
+    assert names == ["double_output"]
 
 
 def test_operator_hooks_get_names_as_bytes():

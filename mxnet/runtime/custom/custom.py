@@ -275,10 +275,18 @@ def prop_of(attrs: dict[str, Any]) -> CustomOpProp:
     return _prop(attrs["op_type"], tuple(free.items()))
 
 
+# Methods whose arguments are passed by name, as in MXNet.
+_CALLED_BY_NAME = {
+    "forward": "is_train, req, in_data, out_data, aux",
+    "backward": "req, out_grad, in_data, out_data, in_grad, aux",
+}
+
+
 def in_user_code(op_type: str, where: str, error: Exception) -> MXNetError:
     """Return an exception of the user's code with the operator and the method named."""
     if isinstance(error, MXNetError):
         return error
-    return MXNetError(
-        f"Error in custom operator {op_type!r}, {where}: {type(error).__name__}: {error}"
-    )
+    message = f"Error in custom operator {op_type!r}, {where}: {type(error).__name__}: {error}"
+    if where in _CALLED_BY_NAME and "unexpected keyword argument" in str(error):
+        message += f". Its parameters must be named ({_CALLED_BY_NAME[where]})."
+    return MXNetError(message)
