@@ -173,9 +173,9 @@ def hidden_outputs_in_hooks_of_training():
     class Net(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             x = F.L2Normalization(F.Dropout(x, p=0.5, name="drop"), name="l2")
-            return F.LayerNorm(x, F.ones(3), F.zeros(3), name="ln")
+            return F.LayerNorm(x, F.ones(3, name="one"), F.zeros(3, name="zero"), name="ln")
 
-    network = Net()
+    network = Net(prefix="net_")
     network.hybridize()
     network(ramp((2, 3)))
     rows = []
