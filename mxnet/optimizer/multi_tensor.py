@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..dtypes import to_name
-from ..error import DTypeError, MXNetError, ShapeError
+from ..error import DTypeError, InvalidValue, MXNetError, ShapeError
 from ..ndarray import NDArray, zeros
 from ..ops.training.rules import Rule, TensorList
 from ..runtime.array import is_sparse, plain, wrap_plain
@@ -288,6 +288,12 @@ class ListOptimizer(Optimizer):
         rule, states = self.rule, batch.states
         if self.stateless_rule is not None and states == [None]:
             rule, states = self.stateless_rule, []
+        if len(states) != len(rule.states):
+            raise InvalidValue(
+                f"{type(self).__name__} keeps {len(rule.states)} states of a parameter "
+                f"({', '.join(rule.states)}), but was given {len(states)}: were they made by "
+                "another optimizer, or by this one with other options?"
+            )
         numbers = {"lr": batch.lr, "wd": batch.wd, "t": batch.t, **self._numbers(batch), **numbers}
         values = {}
         for name in rule.numbers:

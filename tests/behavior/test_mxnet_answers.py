@@ -309,3 +309,14 @@ def test_dumps_of_constant_writes_lists_into_its_arguments():
     constant = mx.init.Constant(np.ones(2))
     constant.dumps()
     assert constant._kwargs == {"value": [1.0, 1.0]}
+
+
+@pytest.mark.parametrize(("first", "second"), [({"centered": True}, {}), ({}, {"centered": True})])
+def test_states_of_another_number_are_a_value_error(first, second):
+    weight = nd.ones(2)
+    source = mx.optimizer.get_updater(mx.optimizer.RMSProp(**first))
+    source(0, weight, weight)
+    target = mx.optimizer.get_updater(mx.optimizer.RMSProp(**second))
+    target.set_states(source.get_states())
+    with pytest.raises(ValueError, match="RMSProp keeps . states of a parameter"):
+        target(0, weight, weight)
