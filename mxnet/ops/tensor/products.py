@@ -17,7 +17,6 @@ from ..families import check_same_dtype
 from ..shapes import UNKNOWN, KnownShapes
 from .elementwise import require_floating_point
 
-
 Storage = Literal["default", "row_sparse", "csr"]
 _mm, _bmm = torch.mm, torch.bmm
 
