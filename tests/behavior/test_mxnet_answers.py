@@ -318,5 +318,5 @@ def test_states_of_another_number_are_a_value_error(first, second):
     source(0, weight, weight)
     target = mx.optimizer.get_updater(mx.optimizer.RMSProp(**second))
     target.set_states(source.get_states())
-    with pytest.raises(ValueError, match="RMSProp keeps . states of a parameter"):
+    with pytest.raises(ValueError, match=r"RMSProp keeps \d states of a parameter"):
         target(0, weight, weight)
