@@ -133,7 +133,7 @@ class DataParallelExecutorGroup:
                 self.batch_size = size
                 self.slices = _split_input_slice(size, self.workload)
             elif size != self.batch_size:
-                raise ShapeError(
+                raise InvalidValue(
                     f"all data must have the same batch size: batch_size = {self.batch_size}, but "
                     f"{desc.name} has shape {tuple(desc.shape)}"
                 )
