@@ -233,8 +233,10 @@ def check_states(
             continue
         for weight, state, index in zip(weights, kind, indices, strict=True):
             same = weight.dtype == state.dtype and weight.device == state.device
-            if weight.shape != state.shape or not same:
-                raise ShapeError(
+            same_shape = weight.shape == state.shape
+            if not (same and same_shape):
+                kind = InvalidValue if same_shape else ShapeError
+                raise kind(
                     f"{called(index)} is {tuple(weight.shape)} of {to_name(weight.dtype)} on "
                     f"{weight.device}, but its state is {tuple(state.shape)} of "
                     f"{to_name(state.dtype)} on {state.device}: is it of another parameter?"
