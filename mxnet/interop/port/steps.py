@@ -19,6 +19,7 @@ from ...base import is_np_shape
 from ...graph import Entry, Node
 from ...graph.passes.infer import infer_shapes, infer_types
 from ...ops.declare import Op
+from ...ops.tensor.creation import zeros, zeros_without_dtype
 from ..source import Model
 from ..to_torch import TorchCall, UnsupportedTorch
 from ..torch_rows import TORCH_ROWS, NoRow
@@ -403,10 +404,7 @@ class StepWriter:
     @staticmethod
     def is_zeros(entry: Entry) -> bool:
         """Return whether an entry is an array of zeros."""
-        return entry.node.op is not None and entry.node.op.name in (
-            "_zeros",
-            "_zeros_without_dtype",
-        )
+        return entry.node.op in (zeros, zeros_without_dtype)
 
     def unsupported(self, call: TorchCall, why: str) -> UnsupportedTorch:
         """Return the error that a node cannot be ported."""

@@ -12,16 +12,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...graph import Entry, Graph, Node
-from ...ops import registry
+from ...ops.nn.activation import activation, leaky_relu
+from ...ops.tensor.arithmetic import (
+    add_n,
+    broadcast_add,
+    broadcast_mul,
+    elemwise_add,
+    elemwise_mul,
+)
+from ...ops.tensor.elementwise import relu
+from ...ops.tensor.joining import concat
 from .scopes import Scope
 
 MAX_INPUTS, MAX_OUTPUTS = 4, 2
 MIN_NODES = 2
 MIN_JOINS = 2  # of a named scope, to look for structure inside
 RESIDUAL = "ResidualUnit"
-JOINS = tuple(registry.get(name) for name in ("elemwise_add", "broadcast_add", "add_n"))
-CONCAT = registry.get("Concat")
-ACTIVATIONS = tuple(registry.get(name) for name in ("Activation", "LeakyReLU", "relu"))
+JOINS = (elemwise_add, broadcast_add, add_n)
+ACTIVATIONS = (activation, leaky_relu, relu)
 # Words of names that say what joins, not which part of the network it belongs to.
 JOIN_WORDS = re.compile(r"^(ch|concat|chconcat|plus|elemwise|broadcast|add|n|_?plus)?\d*$")
 AUTOMATIC = re.compile(r"^(_[a-z]+(_[a-z]+)*|[a-z]+(_[a-z]+)*?)\d+$")
@@ -94,7 +102,7 @@ class _Nesting:
         for key, group in groups.items():
             items += self._group(key, group, depth, len(nodes))
         items = self._sort(items)
-        joins = [i for i in items if isinstance(i, Node) and (i.op in JOINS or i.op is CONCAT)]
+        joins = [i for i in items if isinstance(i, Node) and (i.op in JOINS or i.op is concat)]
         return self._by_flow(items) if is_root or len(joins) >= MIN_JOINS else items
 
     def _group(self, key: str, group: list[Node], depth: int, total: int) -> Items:
@@ -249,7 +257,7 @@ class _Nesting:
         join = part[-1]
         if not isinstance(join, Node) or len(part) < 3:
             return part
-        if join.op is CONCAT:
+        if join.op is concat:
             items = self._branches(part, join)
             return [Scope(_name_of_join(join), "concat", "", None, items)]
         if join.op in JOINS:
@@ -293,7 +301,12 @@ class _Nesting:
 def _follows(node: Node) -> bool:
     """Return whether an unnamed node belongs to what it reads: sums, products, activations."""
     op = node.operator
-    return op in ACTIVATIONS or op in JOINS or op.facts.pointwise or op.name.endswith("_mul")
+    return (
+        op in ACTIVATIONS
+        or op in JOINS
+        or op.facts.pointwise
+        or op in (elemwise_mul, broadcast_mul)
+    )
 
 
 def _join_numbers(words: tuple[str, ...]) -> tuple[str, ...]:

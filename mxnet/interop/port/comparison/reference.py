@@ -10,12 +10,18 @@ import numpy as np
 import torch
 
 from .... import ndarray
+from ....base import py_str
 from ....context import cpu
 from ....error import InvalidValue, MXNetError
 from ....graph import Node
 from ....graph.graph import Graph, compose, topological
 from ....graph.passes.infer import infer_shapes
-from ....ops import registry
+from ....ops.nn.dropout import dropout
+from ....ops.nn.loss_outputs import logistic_regression_output, softmax_output, svm_output
+from ....ops.nn.recurrent import rnn
+from ....ops.tensor.indexing import embedding, one_hot, pick, take
+from ....ops.vision.boxes import box_nms
+from ....ops.vision.detectors import multi_box_detection, multi_proposal, proposal
 from ....symbol import Symbol
 from ...source import Model, test_inputs
 from ..text.losses import LOSS_ROWS
@@ -25,14 +31,11 @@ Arrays = dict[str, np.ndarray]
 STEPS = 5
 MIN_BATCH = 4  # of training
 STEP_SIZE = 0.0001  # of the first step, relative to the largest parameter
-INDEX_READERS = tuple(registry.get(n) for n in ("Embedding", "take", "one_hot", "pick"))
-SUPPRESSIONS = tuple(
-    registry.get(f"_contrib_{n}")
-    for n in ("MultiBoxDetection", "box_nms", "Proposal", "MultiProposal")
-)
-BINARY = registry.get("LogisticRegressionOutput")
-CLASSIFIERS = tuple(registry.get(n) for n in ("SoftmaxOutput", "SVMOutput"))
-DROPS = tuple(registry.get(n) for n in ("Dropout", "RNN"))
+INDEX_READERS = (embedding, take, one_hot, pick)
+SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
+BINARY = logistic_regression_output
+CLASSIFIERS = (softmax_output, svm_output)
+DROPS = (dropout, rnn)
 
 
 @dataclass
@@ -106,7 +109,7 @@ class Reference:
         executor = self._bind(model, feed, "float64" if train else "float32", "null")
 
         def note(name: Any, array: Any) -> None:
-            results[str(name)] = array.asnumpy()
+            results[py_str(name)] = array.asnumpy()
 
         executor.set_monitor_callback(note)
         executor.forward(is_train=train)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....graph import Entry, Graph, Node
 from ....ops import registry
+from ....ops.tensor.shape_changing import flatten, reshape
 from ....symbol import Symbol
 from .emit import literal
 
@@ -68,7 +69,7 @@ def _label_source(entry: Entry) -> Node:
     return node
 
 
-RESHAPES = tuple(registry.get(n) for n in ("Reshape", "Flatten"))
+RESHAPES = (reshape, flatten)
 
 
 @dataclass
