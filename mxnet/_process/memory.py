@@ -57,9 +57,6 @@ def keep_freed_memory() -> bool:
     )
 
 
-_FROZEN_AT_START = gc.get_freeze_count()  # by Python 3.12 itself
-
-
 @contextlib.contextmanager
 def pause_collection() -> Iterator[None]:
     """Keep Python from looking for garbage inside a block that makes many lasting objects.
@@ -77,9 +74,8 @@ def pause_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        if (
-            gc.get_freeze_count() <= _FROZEN_AT_START
-        ):  # else objects that the user froze would become ordinary
+        # Else objects that the user, or Python 3.12 itself, froze would become ordinary.
+        if not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()
         if was_enabled:
