@@ -41,9 +41,9 @@ PARTS += ("ipaddress",)  # of urllib, in some versions of Python
 SCRIPT = """
 import gc, json, sys
 import torch
-before = set(sys.modules)
+before, frozen = set(sys.modules), gc.get_freeze_count()
 import mxnet
-state = [gc.isenabled(), gc.get_freeze_count()]
+state = [gc.isenabled(), gc.get_freeze_count() - frozen]
 print(json.dumps([sorted(set(sys.modules) - before), state]))
 """
 
