@@ -31,8 +31,8 @@ from mxnet import autograd, gluon, nd
 from tests.parallel.workers import Ended, run_forked
 
 STEPS, SAVE_EVERY, SIZE = 12, 3, 8
-LIMIT = 60.0  # seconds for one start of a job
-QUICK = {"MXNET_KVSTORE_HEARTBEAT": 3, "MXNET_KVSTORE_TIMEOUT": 6}
+LIMIT = 120.0  # seconds for one start of a job
+QUICK = {"MXNET_KVSTORE_HEARTBEAT": 8, "MXNET_KVSTORE_TIMEOUT": 20}
 SHARED_MEMORY = Path("/dev/shm")
 
 
