@@ -45,6 +45,9 @@ def live_bytes():
 
 
 def test_buckets_take_turns_in_the_same_memory():
+    gc.collect()
+    others = [t for t in gc.get_objects() if type(t) is torch.Tensor]  # freed after this test
+
     def wide(length):
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, flatten=False, name="fc")
         return mx.sym.MakeLoss(mx.sym.broadcast_axis(net, axis=0, size=500)), ("data",), ()
@@ -61,7 +64,7 @@ def test_buckets_take_turns_in_the_same_memory():
         mod.forward(made, is_train=False)
         used.append(live_bytes())
     assert used[-1] == used[0]
-    assert max(used) == used[0]
+    assert max(used) == used[0] and all(t.numel() >= 0 for t in others)
 
 
 def test_modules_tell_the_memory_of_their_results():
