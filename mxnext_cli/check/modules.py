@@ -152,8 +152,9 @@ class Project:
             return False
         if prefers:
             return True
+        own = {program.parent for program in self._programs}  # not what lies around the project
         return not is_installed(root) and not any(
-            has_sibling(f, root) for f in _folders_of(path)[1:]
+            has_sibling(f, root) for f in _folders_of(path)[1:] if f in own
         )
 
 

@@ -334,7 +334,7 @@ def statuses(tmp_path, capsys, source, code=0, name="x.py"):
 
 def test_no_file_ends_a_check(tmp_path, capsys):
     (tmp_path / "a.py").write_text(
-        "from mxnet.base import _LIB\n_LIB.MXRecordIOReaderSeek(1)\nimport mxnet.nothing\n"
+        "from mxnet.base import _LIB\n_LIB.MXSymbolCreateVariable(1)\nimport mxnet.nothing\n"
     )
     (tmp_path / "b.ipynb").write_text("[]")
     (tmp_path / "c.py").write_text("x = " + "-" * 3000 + "1\nimport numpy\n")
