@@ -198,4 +198,4 @@ def test_the_process_needs_less_memory_than_all_results():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)
     results = 120 * 16384 * 64 * 4  # bytes of all layers
-    assert int(done.stdout) < 0.41 * results
+    assert int(done.stdout) < 0.45 * results
