@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import pickle
 
 import numpy as np
@@ -13,8 +12,9 @@ import mxnet as mx
 from mxnet import initializer as init
 from mxnet import registry
 from mxnet.initializer import InitDesc
+from tests.golden import HERE
 
-GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "initializers.json").read_text())
+GOLDEN = json.loads((HERE / "initializers.json").read_text())
 REGISTERED = [
     "bilinear",
     "constant",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import pytest
 from mxnet.misc import FactorScheduler, LearningRateScheduler
 
 from mxnet import lr_scheduler
+from tests.golden import HERE
 
-ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "lr_schedulers.json").read_text())
+ROWS = json.loads((HERE / "lr_schedulers.json").read_text())
 
 
 @pytest.mark.parametrize(("name", "arguments", "rates"), ROWS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.recordio import IRHeader, MXRecordIO, pack_img
-from tests.golden import image_cases
+from tests.golden import HERE as GOLDEN
+from tests.golden.record import image_cases
 
 pytest.importorskip("cv2")
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 FILES = GOLDEN / "records"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")

@@ -15,10 +15,10 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
-from tests.golden import image_iter_settings as settings
+from tests.golden import HERE as GOLDEN
+from tests.golden.record import image_iter_settings as settings
 
 pytest.importorskip("cv2")
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 IMAGES, BOXES = GOLDEN / "records" / "images.rec", GOLDEN / "records" / "boxes.rec"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
 
 import mxnet as mx
-from tests.golden import record_dist_kvstore
-from tests.golden import record_kvstore as recorder
+from tests.golden import HERE
+from tests.golden.record import record_dist_kvstore
+from tests.golden.record import record_kvstore as recorder
 from tests.parallel.workers import run_forked, run_forked_roles, succeeded
 
-FOLDER = pathlib.Path(recorder.__file__).parent
+FOLDER = HERE
 GOLDEN = json.loads((FOLDER / "kvstore.json").read_text())
 GOLDEN_OF_WORKERS = json.loads((FOLDER / "dist_kvstore.json").read_text())
 

@@ -14,7 +14,7 @@ from mxnet import autograd, nd
 from mxnet.error import ShapeError
 from tests.batches import check_each
 from tests.expressions import Expressions
-from tests.golden.array_expressions import EXPRESSIONS, SETUP, WRITING
+from tests.golden.record.array_expressions import EXPRESSIONS, SETUP, WRITING
 
 
 def test_one_element_is_formatted_as_a_number():

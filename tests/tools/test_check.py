@@ -17,10 +17,10 @@ from mxnext_cli import main
 from mxnext_cli.check import look_up
 from mxnext_cli.check.finding import Edit, apply_edits
 from mxnext_cli.run.scipy_misc import imresize
+from tests.golden import HERE as GOLDEN
 from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 PROGRAMS = Path(__file__).parent / "old_programs"
 MARK = re.compile(r"#([:?]) ([a-z0-9 ]+)$")
 

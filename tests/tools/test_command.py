@@ -23,9 +23,9 @@ from mxnext_cli import CommandError, check, doctor, main, models, output, rec
 from mxnext_cli.commands import COMMANDS
 from mxnext_cli.output import format_bytes, print_json, print_table
 from mxnext_cli.program import describe_error
+from tests.golden import HERE as GOLDEN
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 
 
 def started(*arguments: str, **options) -> subprocess.CompletedProcess[str]:

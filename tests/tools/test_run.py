@@ -170,6 +170,7 @@ try:
 except ValueError, e:
     print >> sys.stderr, 'error:', e
 from old_helper import halves
+from tests.golden import HERE as GOLDEN
 total = 5
 total /= 2.0
 print halves(7), total, map(int, '12')
@@ -375,7 +376,6 @@ def test_packages_that_are_adjusted_can_be_imported(tmp_path):
 
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 
 ABSENT = """
 import mxnet as mx

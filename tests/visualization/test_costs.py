@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,10 @@ import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.gluon import nn
 from mxnet.visualization import costs
-from tests.golden.summary_programs import PROGRAMS, answer
+from tests.golden import HERE
+from tests.golden.record.summary_programs import PROGRAMS, answer
 
-RECORDED = Path(__file__).parent.parent / "golden" / "summaries.json"
+RECORDED = HERE / "summaries.json"
 s = mx.sym
 
 

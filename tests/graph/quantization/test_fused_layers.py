@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,9 @@ import mxnet as mx
 from mxnet import nd, sym
 from mxnet.contrib import quantization as quant
 from tests.closeness import assert_equal_up_to_rounding
+from tests.golden import HERE as GOLDEN
 
-HERE = Path(__file__).parents[2] / "golden" / "quantized_models"
+HERE = GOLDEN / "quantized_models"
 RESULTS = np.load(HERE / "results.npz")
 KINDS = ["tensor", "channel"]
 

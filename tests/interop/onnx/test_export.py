@@ -15,7 +15,8 @@ from mxnet.contrib import quantization as quant
 from mxnet.error import MXNetError
 from mxnet.interop.onnx.builder import UnsupportedExport
 from mxnet.interop.onnx.export import build_model
-from tests.golden import HERE, onnx_exports
+from tests.golden import HERE
+from tests.golden.record import onnx_exports
 from tests.interop.onnx.running import assert_equal_outputs, run
 
 RNG = np.random.RandomState(0)
