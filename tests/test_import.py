@@ -176,3 +176,38 @@ assert "torch._dynamo" not in sys.modules
 
 def test_training_does_not_import_the_compiler_of_torch():
     assert subprocess.run([sys.executable, "-c", TRAINS], timeout=240, check=False).returncode == 0
+
+
+FAILING_IMPORT = """
+import gc, sys
+sys.modules["torch"] = None
+try:
+    import mxnet
+except ImportError:
+    assert gc.isenabled()
+else:
+    raise AssertionError("it was imported without torch")
+"""
+
+
+def test_a_failed_import_leaves_garbage_collection_enabled():
+    ran = subprocess.run(
+        [sys.executable, "-c", FAILING_IMPORT], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+IMPORT = """
+import gc, torch
+before = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), torch.get_num_threads()
+import mxnet
+after = gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), torch.get_num_threads()
+assert before == after, (before, after)
+"""
+
+
+def test_an_import_changes_no_settings_of_the_process():
+    ran = subprocess.run(
+        [sys.executable, "-c", IMPORT], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr

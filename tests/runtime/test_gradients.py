@@ -10,7 +10,9 @@ from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
 from mxnet.util import use_np
+from tests.arrays import backward, check, leaf
 from tests.batches import check_each
 from tests.closeness import assert_equal_up_to_rounding
 
@@ -443,3 +445,21 @@ def test_means_in_integers_are_sums_of_that_type_divided():
         ([0.3, 0], "float32", "bool", True),
     ]
     check_each({str(case): case for case in cases}, check)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_second_order_backward_writes_zeros_into_gradients_of_independent_inputs(hybridize):
+    net = nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    if hybridize:
+        net.hybridize()
+    x = leaf([[1, 2]])
+    backward(lambda: net(x) * 7)
+    check(x.grad, 7)
+    with autograd.record():
+        y = net(x)
+        g = autograd.grad(y, [x], create_graph=True, retain_graph=True)[0]
+        z = (g * g).sum()
+    z.backward()
+    check(x.grad, 0)
+    check(net.weight.grad(), 2)
