@@ -125,7 +125,7 @@ def test_a_pattern_picks_names():
     assert [name for _, name, _ in found] == ["act_output", "fc_weight"]
 
 
-def test_inputs_too():
+def test_monitor_all_shows_inputs():
     found = [name for _, name, _ in watched(Monitor(1, monitor_all=True))[0]]
     assert found.count("data") == 2  # as an input of fc, and as an argument
 

@@ -75,7 +75,7 @@ def test_bulk_size_is_restored():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_forked_process_does_not_wait_for_threads_it_has_not():
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent():
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     environment.pop("OMP_NUM_THREADS", None)
     subprocess.run([sys.executable, "-c", FORKS], env=environment, timeout=100, check=True)

@@ -150,7 +150,7 @@ def test_the_repository_may_be_a_folder(tmp_path, monkeypatch):
     assert utils.repository_addresses("x") == [f"{tmp_path.as_uri()}/x", "https://host/mirror/x"]
 
 
-def test_handles_come_off_and_travel():
+def test_hook_handles_detach_and_pickle():
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()
     handle.attach(hooks, print)

@@ -133,7 +133,7 @@ def test_iter_next_and_its_kin():
         (lambda: NDArrayIter(X, Y, 2).getdata(), mx.MXNetError, "no current batch"),
     ],
 )
-def test_mistakes_are_told(make, error, message):
+def test_invalid_arguments_of_array_iterators_raise(make, error, message):
     with pytest.raises(error, match=message):
         make()
 

@@ -68,7 +68,7 @@ def test_batches_of_detection_are_mxnets(name):
     check("detection " + name, list(iterator), 1e-4)
 
 
-def test_the_last_batch_goes_on_into_the_next_epoch():
+def test_the_last_batch_is_padded_from_the_next_epoch():
     iterator = make(batch_size=3)
     assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 1], 2)]
     iterator.reset()
@@ -171,7 +171,7 @@ def test_chance_depends_on_the_seed_and_not_on_threads(extra):
     assert np.array_equal(first, pixels(**given))
 
 
-def test_epochs_draw_anew():
+def test_random_augmentation_differs_between_epochs():
     iterator = make(seed_aug=5, rand_crop=True)
     first = iterator.next().data[0].asnumpy()
     iterator.reset()

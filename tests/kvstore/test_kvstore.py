@@ -63,7 +63,7 @@ def test_push_sums_and_replaces():
     assert pulled(store, 3) == [1, 1]
 
 
-def test_what_is_stored_is_nobody_elses():
+def test_stored_values_share_no_memory_with_callers():
     store = mx.kvstore.create()
     value = mx.nd.ones(2)
     store.init(3, value)

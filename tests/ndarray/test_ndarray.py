@@ -120,7 +120,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize("key", MIXED, ids=lambda key: str(key).replace("\n", ""))
-def test_lists_beside_slices_and_numbers(key):
+def test_keys_can_mix_lists_slices_and_numbers(key):
     values = np.arange(24, dtype="float32").reshape(2, 3, 4)
     array, expected = nd.array(values), values[key]
     np.testing.assert_array_equal(array[key].asnumpy(), expected)

@@ -38,7 +38,7 @@ def test_classes_are_ndarrays(array):
     )
 
 
-def test_a_fallback_is_told_once_for_each_case(array):
+def test_each_storage_fallback_warns_once(array):
     with pytest.warns(UserWarning, match="Storage type fallback detected: operator = exp"):
         nd.exp(array)
     with warnings.catch_warnings():

@@ -198,7 +198,7 @@ def test_dcasgd_has_momentum():
     np.testing.assert_allclose(weight.asnumpy(), [1 - 0.5 - 0.6875, 2 - 0.5 - 0.6875])
 
 
-def test_adamw_decays_beside_the_step():
+def test_adamw_decouples_weight_decay():
     made = mx.optimizer.create("adamw", learning_rate=0.1, wd=0.5, epsilon=0)
     weight = mx.nd.array([1.0, 1.0])
     made.update(0, weight, mx.nd.array([3.0, -3.0]), made.create_state(0, weight))

@@ -203,7 +203,7 @@ def test_grad_of_integers_is_an_integer_array():
     assert_array_equal(found.asnumpy(), [2, 4])
 
 
-def test_integers_of_a_graph_that_is_used_up_go_on_as_constants():
+def test_integer_results_of_a_freed_graph_are_constants():
     x = nd.array([1, 2], dtype="int32")
     x.attach_grad()
     with autograd.record():
@@ -285,7 +285,7 @@ HIDING = {
 
 @pytest.mark.parametrize("name", HIDING)
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_hidden_arrays_get_zeros(name, req):
+def test_unreached_inputs_have_zero_gradients(name, req):
     function, expected = HIDING[name]
     for _ in range(2):  # a first call, and one that is known
         x, w = leaves(req)
@@ -311,7 +311,7 @@ def test_arrays_outside_the_graph_keep_their_gradients(function):
     assert_array_equal(x.grad.asnumpy(), [7, 7, 7])
 
 
-def test_what_torch_reaches_by_another_way_is_not_cleared():
+def test_gradients_through_a_second_path_are_not_cleared():
     x, w = leaves()
     with autograd.record():
         y = (x > 1) * x * w

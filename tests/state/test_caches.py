@@ -294,7 +294,7 @@ def test_arrays_as_attributes_are_read_whole():
         assert made.asnumpy()[0, 0, 0] == -mean[0]
 
 
-def test_attributes_of_custom_operators_are_read_anew():
+def test_attributes_of_custom_operators_are_not_cached():
     class Amount:
         value = 1
 

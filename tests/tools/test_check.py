@@ -169,7 +169,7 @@ def test_a_fix(old, tmp_path):
 
 
 @pytest.mark.parametrize("old", LEFT)
-def test_what_is_left_is_named(old, tmp_path, capsys):
+def test_fix_reports_what_it_cannot_change(old, tmp_path, capsys):
     path = tmp_path / "old.py"
     path.write_text(old)
     assert main(["fix", str(path), "--apply"]) == 0

@@ -265,7 +265,7 @@ def test_facts_as_json(capsys):
 
 
 @pytest.mark.usefixtures("healthy")
-def test_an_old_mxnet_beside_this_one(monkeypatch, capsys):
+def test_doctor_reports_an_installed_mxnet(monkeypatch, capsys):
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda n: "1.9.1" if n == "mxnet" else real(n))
     assert main(["doctor"]) == 1

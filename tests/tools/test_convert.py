@@ -84,7 +84,7 @@ def test_a_conversion_that_is_wrong_writes_nothing(capsys, folder):
     assert list(folder.iterdir()) == []
 
 
-def test_what_is_read_back_wrong_is_not_written(capsys, monkeypatch, folder):
+def test_models_that_read_back_wrong_are_not_written(capsys, monkeypatch, folder):
     class Wrong(convert.Predictor):
         count = 0
 

@@ -58,7 +58,7 @@ def test_records_are_mxnets(folder, options, record, index, threads):
         assert np.abs(picture.astype(int) - wanted_picture).max() <= 1
 
 
-def test_what_cannot_be_packed_is_left_out_and_told(folder, capsys):
+def test_im2rec_skips_and_reports_unreadable_entries(folder, capsys):
     lines = [
         "0\t1\tcat/a.jpg",
         "bad line",

@@ -170,7 +170,6 @@ try:
 except ValueError, e:
     print >> sys.stderr, 'error:', e
 from old_helper import halves
-from tests.golden import HERE as GOLDEN
 total = 5
 total /= 2.0
 print halves(7), total, map(int, '12')

@@ -52,7 +52,7 @@ def test_labels_and_states_are_not_counted(capsys):
     assert total(net, capsys, data=(2, 3)) == 0
 
 
-def test_mistakes_are_told():
+def test_invalid_arguments_of_print_summary_raise():
     with pytest.raises(TypeError, match="must be Symbol"):
         mx.viz.print_summary(3)
     fc = s.FullyConnected(s.Variable("data"), num_hidden=2)

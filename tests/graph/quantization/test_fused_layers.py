@@ -137,7 +137,7 @@ def test_outputs_have_the_names_and_ranges_of_mxnet():
     ]
 
 
-def test_such_layers_come_from_files_only():
+def test_fused_layers_cannot_be_called_directly():
     with pytest.raises(mx.MXNetError, match="loading a file"):
         mx.nd._internal._sg_mkldnn_conv(mx.nd.ones((1,)), num_args=1)
 

@@ -514,7 +514,7 @@ def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib
     ],
     ids=["all", "all but channels", "first"],
 )
-def test_dynamic_alone_frees_as_many_sizes_as_the_model_allows(
+def test_dynamic_export_frees_every_size_that_the_model_allows(
     layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
 ) -> None:
     """MXNet frees all of them, also those that its weights fix."""
