@@ -101,9 +101,10 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     page: pathlib.Path, plots: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The Python blocks of a page are one program, run in a process of its own."""
-    prefix = plots / page.relative_to(ROOT).relative_to("docs" if "docs" in page.parts else ".")
+    docs = ROOT / "docs"
+    prefix = plots / page.relative_to(docs if page.is_relative_to(docs) else ROOT).with_suffix("")
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    option = f"--plots={prefix.with_suffix('')}"
+    option = f"--plots={prefix}"
     done = run_program("-m", "tools.run_page", str(page), option, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 

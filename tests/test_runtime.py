@@ -17,6 +17,7 @@ import torch
 import mxnet as mx
 from mxnet import engine, nd, rtc, runtime
 from mxnet.error import MXNetError
+from tests.programs import run_program
 
 
 def test_features_are_torch_facts():
@@ -29,14 +30,12 @@ def test_features_are_torch_facts():
     assert [f.name for f in runtime.feature_list()] == list(features)
 
 
-def test_distributed_stores_need_a_launcher():
+def test_distributed_stores_need_a_launcher(tmp_path):
     enabled = torch.distributed.is_available()
     assert runtime.Features().is_enabled("DIST_KVSTORE") == enabled
     # In a process of its own: another test may have joined a job in this one.
     program = "import mxnet as mx; mx.kv.create('dist_sync')"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
+    done = run_program("-c", program, cwd=tmp_path)
     assert done.returncode == 1 and "mx launch" in done.stderr
 
 
