@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.golden import HERE
-from tests.golden.describing import describe
+from tests.golden.record.describing import describe
 
 
 class Expressions:
@@ -18,7 +18,7 @@ class Expressions:
 
     Parameters
     ----------
-    file : name of the JSON file in `tests/golden`.
+    file : name of the JSON file in `tests/golden/data`.
     setup : the lines that run first.
     names : what setup and expressions can name.
     atol : absolute tolerance of values.

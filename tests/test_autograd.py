@@ -11,6 +11,7 @@ import torch
 
 import mxnet as mx
 from mxnet import autograd, nd
+from tests.arrays import backward, check, ones
 
 
 def leaf(values, req="write", dtype="float32"):
@@ -525,3 +526,69 @@ def test_gradients_at_special_points():
         y.backward()
         np.testing.assert_array_equal(x.grad.asnumpy(), gradients, err_msg=name)
     assert nd.gamma(nd.array([0.0, -0.0])).asnumpy().tolist() == [inf, -inf]
+
+
+class TimesTen(autograd.Function):
+    def forward(self, x):
+        return x + 1
+
+    def backward(self, dy):
+        dy[:] = dy * 10
+        return dy
+
+
+class Square(autograd.Function):
+    """Stores its head gradient."""
+
+    head = None
+
+    def forward(self, x):
+        self.save_for_backward(x)
+        return x * x
+
+    def backward(self, dy):
+        Square.head = dy
+        return 2 * self.saved_tensors[0] * dy
+
+
+def test_a_function_can_write_into_its_head_gradient():
+    x, w, head = ones(4), ones(4), nd.ones((4,))
+    backward(lambda: TimesTen()(x))
+    check(x.grad, 10)
+    backward(lambda: w * 2)
+    check(w.grad, 2)
+    backward(lambda: TimesTen()(x), head)
+    check(head, 1)
+
+
+def test_a_function_that_writes_into_its_head_gradient_does_not_change_other_branches():
+    x = ones(4)
+
+    def branches():
+        a = x * 1
+        return TimesTen()(a) + a
+
+    backward(branches)
+    check(x.grad, 11)
+
+
+def test_a_head_gradient_stored_by_a_function_shares_no_memory():
+    x, w = ones(4), ones(4)
+    backward(lambda: Square()(x) + w)
+    Square.head[:] = 9
+    check(x.grad, 2)
+    check(w.grad, 1)
+    backward(lambda: w * 2)
+    check(w.grad, 2)
+    check(Square.head, 9)
+
+
+def test_results_of_functions_can_be_overwritten_and_recorded_again():
+    x = leaf([-1, 1, 2, -2])
+    with autograd.record():
+        y = Square()(x)
+    nd.relu(y, out=y)
+    with autograd.record():
+        z = y[0:2] * 3
+    z.backward()
+    check(z, [3, 3])

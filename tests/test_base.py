@@ -29,7 +29,7 @@ def test_c_helpers():
     assert mx.nd.NDArray(handle).handle.data_ptr() == x.handle.data_ptr()
 
 
-def test_memory_behind_pointers():
+def test_ctypes_pointers_convert_to_arrays_and_buffers():
     numbers = (ctypes.c_float * 4)(1, 2, 3, 4)
     seen = base.ctypes2numpy_shared(ctypes.cast(numbers, base.mx_float_p), (2, 2))
     seen[0, 0] = 9
@@ -218,12 +218,12 @@ def test_an_instance_is_returned_as_it_is():
         (('["foo", {}]', 3), "no further arguments"),
     ],
 )
-def test_mistakes_are_told(args, message):
+def test_invalid_configurations_raise(args, message):
     with pytest.raises(ValueError, match=message):
         create(*args)
 
 
-def test_strangers_are_refused_and_overriding_is_told():
+def test_registering_other_classes_raises_and_overriding_warns():
     with pytest.raises(MXNetError, match="Can only register subclass of Thing"):
         register(int)
     other = type("Foo", (Thing,), {})

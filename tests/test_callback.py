@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import time
 from types import SimpleNamespace
 
@@ -13,9 +12,10 @@ import pytest
 import mxnet as mx
 import mxnet.symbol as sym
 from mxnet.monitor import Monitor
-from tests.golden.record_callbacks import lines
+from tests.golden import HERE
+from tests.golden.record.record_callbacks import lines
 
-ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "callbacks.json").read_text())
+ROWS = json.loads((HERE / "callbacks.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_pattern_picks_names():
     assert [name for _, name, _ in found] == ["act_output", "fc_weight"]
 
 
-def test_inputs_too():
+def test_monitor_all_shows_inputs():
     found = [name for _, name, _ in watched(Monitor(1, monitor_all=True))[0]]
     assert found.count("data") == 2  # as an input of fc, and as an argument
 

@@ -48,7 +48,7 @@ def test_table_of_variables_is_up_to_date() -> None:
     assert with_variables(page) == page, "run: python -m tools.tables"
 
 
-def test_what_is_called_absent_is_absent() -> None:
+def test_names_documented_as_absent_are_absent() -> None:
     """Whoever builds one of these takes it off the list."""
     text = VARIABLES_PAGE.read_text(encoding="utf-8")
     part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
@@ -90,12 +90,22 @@ PROGRAMS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def plots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A folder for the plots of pages, which the site shows."""
+    return tmp_path_factory.mktemp("plots")
+
+
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_programs_of_a_page_run_and_print_what_it_says(
-    page: pathlib.Path, tmp_path: pathlib.Path
+    page: pathlib.Path, plots: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The Python blocks of a page are one program, run in a process of its own."""
-    done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
+    docs = ROOT / "docs"
+    prefix = plots / page.relative_to(docs if page.is_relative_to(docs) else ROOT).with_suffix("")
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    option = f"--plots={prefix}"
+    done = run_program("-m", "tools.run_page", str(page), option, cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
@@ -110,15 +120,17 @@ def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def site(plots: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The built site; building it fails if a page is not in the navigation, or a link is dead."""
     pytest.importorskip("mkdocs")
     code = (
-        "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'; from mkdocs.__main__ import cli\n"
+        "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'\n"
+        "os.environ['MXNEXT_PAGE_PLOTS'] = sys.argv[2]\n"
+        "from mkdocs.__main__ import cli\n"
         "cli(['build', '--site-dir', sys.argv[1]])"
     )
     folder = tmp_path_factory.mktemp("site")
-    done = run_program("-c", code, str(folder), cwd=ROOT, timeout=600)
+    done = run_program("-c", code, str(folder), str(plots), cwd=ROOT, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     return folder
 
@@ -245,7 +257,7 @@ def test_page_of_compatibility_is_up_to_date() -> None:
     assert shown == compatibility.page(), "run: python -m tools.compatibility"
 
 
-def test_parameters_that_mean_something_else_are_told() -> None:
+def test_parameters_with_another_meaning_are_not_accepted() -> None:
     recorded = "data, axis=-1, *args, **kwargs"
     assert compatibility.is_accepted(recorded, "data, axis=-1, out=None")
     assert not compatibility.is_accepted("data, axis=-1", "axis=-1, data=None")

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import mxnet as mx
+from tests.programs import run_program
 
 # Packages and modules that `import mxnet` adds to those of `import torch`.
 REASONS = {
@@ -41,10 +42,11 @@ PARTS += ("ipaddress",)  # of urllib, in some versions of Python
 SCRIPT = """
 import gc, json, sys
 import torch
-before, frozen = set(sys.modules), gc.get_freeze_count()
+def settings():
+    return [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), torch.get_num_threads()]
+before, first = set(sys.modules), settings()
 import mxnet
-state = [gc.isenabled(), gc.get_freeze_count() - frozen]
-print(json.dumps([sorted(set(sys.modules) - before), state]))
+print(json.dumps([sorted(set(sys.modules) - before), first, settings()]))
 """
 
 
@@ -83,10 +85,16 @@ assert gc.get_freeze_count() == frozen > 0
 """
 
 
-def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile():
+@pytest.fixture(scope="module")
+def imported():
+    """Modules that an import adds, and settings of the process before and after it."""
     command = [sys.executable, "-c", SCRIPT + COLLECTION]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
-    modules, collection = json.loads(result.stdout)
+    return json.loads(result.stdout)
+
+
+def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile(imported):
+    modules, (_, _, frozen_before, _), (is_enabled, _, frozen, _) = imported
     extra = [
         name
         for name in modules
@@ -96,7 +104,12 @@ def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile():
     assert not extra, f"import mxnet loads {extra}: import them where they are used, or say why not"
     early = {f"mxnet.{name}" for name in LATE} & set(modules)
     assert not early, f"import mxnet loads {early}: import them where they are used"
-    assert collection == [True, 0]
+    assert is_enabled and frozen == frozen_before
+
+
+def test_an_import_changes_no_settings_of_the_process(imported):
+    _, before, after = imported
+    assert before == after
 
 
 SHOWN = """
@@ -115,12 +128,12 @@ assert star["mod"] is star["module"] is mxnet.module and star["gluon"] is mxnet.
 """
 
 
-def test_late_packages_are_shown():
+def test_late_packages_are_shown(tmp_path):
     others = ("formats", "interop", "visualization")  # these have shorter names
     names = [name for name in LATE if not name.startswith(others)]
     names += ["checkpoint", "convert", "onnx", "serving", "tracking"]
-    command = [sys.executable, "-c", SHOWN, *names]
-    assert subprocess.run(command, timeout=240, check=False).returncode == 0
+    done = run_program("-c", SHOWN, *names, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 MAKES = """
@@ -143,8 +156,9 @@ assert set(vars(mx.sym.np)) == set(dir(mx.sym.np))
 """
 
 
-def test_functions_are_made_when_asked_for_and_all_by_vars():
-    assert subprocess.run([sys.executable, "-c", MAKES], timeout=240, check=False).returncode == 0
+def test_functions_are_made_when_asked_for_and_all_by_vars(tmp_path):
+    done = run_program("-c", MAKES, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -174,5 +188,25 @@ assert "torch._dynamo" not in sys.modules
 """
 
 
-def test_training_does_not_import_the_compiler_of_torch():
-    assert subprocess.run([sys.executable, "-c", TRAINS], timeout=240, check=False).returncode == 0
+def test_training_does_not_import_the_compiler_of_torch(tmp_path):
+    done = run_program("-c", TRAINS, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+FAILING_IMPORT = """
+import gc, sys
+sys.modules["torch"] = None
+try:
+    import mxnet
+except ImportError:
+    assert gc.isenabled()
+else:
+    raise AssertionError("it was imported without torch")
+"""
+
+
+def test_a_failed_import_leaves_garbage_collection_enabled():
+    ran = subprocess.run(
+        [sys.executable, "-c", FAILING_IMPORT], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import pickle
 
 import numpy as np
@@ -13,8 +12,9 @@ import mxnet as mx
 from mxnet import initializer as init
 from mxnet import registry
 from mxnet.initializer import InitDesc
+from tests.golden import HERE
 
-GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "initializers.json").read_text())
+GOLDEN = json.loads((HERE / "initializers.json").read_text())
 REGISTERED = [
     "bilinear",
     "constant",
@@ -51,7 +51,7 @@ def check_named(how, name, wanted):
 
 
 @pytest.mark.parametrize(("name", "described", "bare"), GOLDEN["names"])
-def test_the_name_tells_how(name, described, bare):
+def test_initializers_fill_by_parameter_name(name, described, bare):
     check_named(init.Constant(5), InitDesc(name), described)
     with pytest.warns(DeprecationWarning, match="InitDesc"):
         check_named(init.Constant(5), name, bare)
@@ -115,7 +115,7 @@ def test_fused_rnn_from_json_and_by_attribute():
         filled(fused, InitDesc("p_weight"), (41,))
 
 
-def test_a_parameter_may_bring_its_own():
+def test_the_init_attribute_of_a_parameter_overrides_the_initializer():
     for wish in ("one", '["constant", {"value": 1}]', init.One()):
         assert filled(init.Zero(), InitDesc("anything", {"__init__": wish}), (2,)).tolist() == [
             1,
@@ -205,7 +205,7 @@ def test_verbosity(caplog):
         (lambda: init.FusedRNN(None, 2, 1, "x"), (42,), "Unknown mode"),
     ],
 )
-def test_mistakes_are_told(how, shape, message):
+def test_invalid_initializations_raise(how, shape, message):
     with pytest.raises(ValueError, match=message):
         filled(how(), InitDesc("x_weight"), shape)
 

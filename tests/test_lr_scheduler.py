@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import pytest
 from mxnet.misc import FactorScheduler, LearningRateScheduler
 
 from mxnet import lr_scheduler
+from tests.golden import HERE
 
-ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "lr_schedulers.json").read_text())
+ROWS = json.loads((HERE / "lr_schedulers.json").read_text())
 
 
 @pytest.mark.parametrize(("name", "arguments", "rates"), ROWS)
@@ -19,7 +19,7 @@ def test_rates_as_mxnet(name, arguments, rates):
     assert [schedule(n) for n in range(len(rates))] == pytest.approx(rates, rel=1e-9)
 
 
-def test_a_jump_takes_all_steps_on_the_way():
+def test_a_jump_applies_all_skipped_steps():
     schedule = lr_scheduler.FactorScheduler(step=5, factor=0.5, base_lr=1.0)
     assert schedule(20) == 0.125
     assert schedule(3) == 0.125  # what is done is done
@@ -31,7 +31,7 @@ def test_an_optimizer_may_set_the_rate():
     assert [schedule(n) for n in (1, 3, 5)] == [8.0, 4.0, 2.0]
 
 
-def test_no_way_left_after_warmup_means_the_final_rate():
+def test_cosine_scheduler_without_steps_after_warmup_returns_the_final_rate():
     schedule = lr_scheduler.CosineScheduler(5, base_lr=1.0, final_lr=0.1, warmup_steps=5)
     assert schedule(5) == pytest.approx(0.1)
 

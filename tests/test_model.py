@@ -93,7 +93,7 @@ def test_feed_forward_says_what_is_missing():
     assert mx.model.FeedForward(net(), arg_params=extra, allow_extra_params=True).arg_params == {}
 
 
-def test_it_is_said_to_be_old():
+def test_feed_forward_is_deprecated():
     with pytest.warns(DeprecationWarning, match="mxnet.mod.Module"):
         mx.model.FeedForward(net())
 

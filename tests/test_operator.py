@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet import nd
+from mxnet import autograd, nd
+from tests.arrays import backward, check, ones
 
 
 class Scale(mx.operator.CustomOp):
@@ -311,3 +312,46 @@ def test_backward_reads_what_custom_operators_write_into_their_inputs(name):
         (executor.grad_dict["x"], gradient),
     ):
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-6)
+
+
+@mx.operator.register("state_times_ten")
+class TimesTenProp(mx.operator.CustomOpProp):
+    """A custom operator that writes into the gradient it is given."""
+
+    def create_operator(self, ctx, shapes, dtypes):
+        class Operator(mx.operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                self.assign(out_data[0], req[0], in_data[0] + 1)
+
+            def backward(self, req, out_grad, in_data, out_data, in_grad, aux):
+                out_grad[0][:] = out_grad[0] * 10
+                self.assign(in_grad[0], req[0], out_grad[0])
+
+        return Operator()
+
+
+def test_a_custom_operator_can_write_into_its_head_gradient():
+    x, w, head = ones(4), ones(4), nd.ones((4,))
+
+    def branches():
+        a = x * 1
+        return nd.Custom(a, op_type="state_times_ten") + a
+
+    backward(branches)
+    check(x.grad, 11)
+    backward(lambda: w * 2)
+    check(w.grad, 2)
+    with autograd.record():
+        y = nd.Custom(x, op_type="state_times_ten") * 1
+    y.backward(head)
+    check(x.grad, 10)
+    check(head, 1)
+
+
+def test_gradients_of_custom_operators_are_written_in_place():
+    x = ones(4)
+    view = x.grad.reshape((2, 2))
+    backward(lambda: nd.Custom(x, op_type="state_times_ten") * 1)
+    check(view, 10)
+    view[:] = 0
+    check(x.grad, 0)

@@ -298,7 +298,7 @@ class TestSeed:
         assert mx.random.host_rng().permutation(20).tolist() == first
         assert mx.random.host_rng().permutation(20).tolist() == second != first
 
-    def test_numpy_stays_alone(self) -> None:
+    def test_numpy_random_state_is_unchanged(self) -> None:
         """NumPy's own state is not touched."""
         np.random.seed(0)  # noqa: NPY002 (the very state that must not move)
         before = np.random.get_state()[1].copy()  # noqa: NPY002

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import pathlib
 import pickle
 import struct
 
@@ -16,8 +15,9 @@ import mxnet as mx
 from mxnet.error import FormatError, MXNetError
 from mxnet.formats.recordio_file import MAGIC_BYTES, RecordReader, encode
 from mxnet.recordio import IRHeader, MXIndexedRecordIO, MXRecordIO
+from tests.golden import HERE
 
-GOLDEN = pathlib.Path(__file__).parent / "golden" / "records"
+GOLDEN = HERE / "records"
 FACTS = json.loads((GOLDEN / "headers.json").read_text())
 PAYLOADS = [bytes.fromhex(p) for p in FACTS["payloads"]]
 

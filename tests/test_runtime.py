@@ -17,6 +17,7 @@ import torch
 import mxnet as mx
 from mxnet import engine, nd, rtc, runtime
 from mxnet.error import MXNetError
+from tests.programs import run_program
 
 
 def test_features_are_torch_facts():
@@ -29,14 +30,12 @@ def test_features_are_torch_facts():
     assert [f.name for f in runtime.feature_list()] == list(features)
 
 
-def test_distributed_stores_need_a_launcher():
+def test_distributed_stores_need_a_launcher(tmp_path):
     enabled = torch.distributed.is_available()
     assert runtime.Features().is_enabled("DIST_KVSTORE") == enabled
     # In a process of its own: another test may have joined a job in this one.
     program = "import mxnet as mx; mx.kv.create('dist_sync')"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
-    )
+    done = run_program("-c", program, cwd=tmp_path)
     assert done.returncode == 1 and "mx launch" in done.stderr
 
 
@@ -75,7 +74,7 @@ def test_bulk_size_is_restored():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_forked_process_does_not_wait_for_threads_it_has_not():
+def test_a_forked_process_does_not_wait_for_threads_of_its_parent():
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     environment.pop("OMP_NUM_THREADS", None)
     subprocess.run([sys.executable, "-c", FORKS], env=environment, timeout=100, check=True)

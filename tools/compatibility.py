@@ -1,8 +1,8 @@
 """Write `docs/compatibility.md`: how much of MXNet 1.9.1 is here, counted from recorded facts.
 
 Run ``python -m tools.compatibility``. MXNet's names and parameters were recorded by
-`tests/golden/record_surface.py`, its operators in `tests/golden/operator_names.json`. No number of
-the page is written by hand; a test compares the page with what this tool writes.
+`tests/golden/record/record_surface.py`, its operators in `tests/golden/data/operator_names.json`.
+No number of the page is written by hand; a test compares the page with what this tool writes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mxnet.ops import registry
 from tests.golden import HERE as GOLDEN
-from tests.golden.record_surface import parameters
+from tests.golden.record.record_surface import parameters
 from tools import versions
 from tools.tables import NAMES, absent_names, sample_rows
 
@@ -255,7 +255,7 @@ def _files() -> str:
 
 
 def _packages() -> str:
-    from tests.golden.package_programs import PACKAGES, SEAMS
+    from tests.golden.record.package_programs import PACKAGES, SEAMS
 
     answers = json.loads((GOLDEN / "packages.json").read_text(encoding="utf-8"))
     rows = [

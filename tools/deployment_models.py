@@ -16,7 +16,7 @@ from examples.demo import digits, lenet
 from mxnet.gluon import nn
 from mxnet.interop.source import Model, as_model
 
-RECURRENT = Path(__file__).resolve().parents[1] / "tests/golden/recurrent_models/lstm"
+RECURRENT = Path(__file__).resolve().parents[1] / "tests/golden/data/recurrent_models/lstm"
 EPOCHS = 3
 
 

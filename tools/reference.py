@@ -6,7 +6,7 @@ Python, and no MXNext.
 
     python tools/reference.py setup
     python tools/reference.py run -c 'import mxnet as mx; print(mx.nd.ones(2))'
-    python tools/reference.py run tests/golden/record_models.py
+    python tools/reference.py run tests/golden/record/record_models.py
 """
 
 from __future__ import annotations

@@ -4,11 +4,13 @@ An ``output`` block must be what the program printed since the last one; ``--upd
 there. Real numbers may differ by roundings, which differ between processors; ``output
 tolerance=0.03`` lets the results of training differ by that much. ``<!--plot: TITLE-->`` stands
 where a block has drawn with matplotlib: the site shows the figure there. What a page needs but
-should not show is in a comment: ``<!--run``, the code, ``-->``.
+should not show is in a comment: ``<!--run``, the code, ``-->``. ``--plots=PREFIX`` writes the
+figures to ``PREFIX-0.svg``, ``PREFIX-1.svg`` and so on.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import doctest
 import io
@@ -16,7 +18,6 @@ import math
 import os
 import pathlib
 import re
-import sys
 
 REAL = re.compile(r"[-+]?\d+\.\d*(?:e[-+]?\d+)?")
 
@@ -111,5 +112,11 @@ def _take_figure(place: str) -> str:
 
 
 if __name__ == "__main__":
-    *options, path = sys.argv[1:]
-    run(pathlib.Path(path).resolve(), update="--update" in options)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("page", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--plots", metavar="PREFIX")
+    options = parser.parse_args()
+    for number, plot in enumerate(run(options.page.resolve(), options.update)):
+        if options.plots:
+            pathlib.Path(f"{options.plots}-{number}.svg").write_text(plot, encoding="utf-8")

@@ -94,12 +94,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _draw_plots(page: str) -> dict[str, str]:
-    """Run a page that shows plots; return them as SVG by the paths that `_show_plots` links to."""
+    """Run a page that shows plots; return them as SVG by the paths that `_show_plots` links to.
+
+    Plots in the folder `MXNEXT_PAGE_PLOTS`, which `tools.run_page` wrote, are not drawn again.
+    """
     from tools import run_page
 
     path = DOCS / page
-    if not run_page.PLOT.search(path.read_text(encoding="utf-8")):
+    count = len(run_page.PLOT.findall(path.read_text(encoding="utf-8")))
+    if not count:
         return {}
+    if folder := os.environ.get("MXNEXT_PAGE_PLOTS"):
+        files = {name: pathlib.Path(folder, name) for name in _plot_paths(page, count)}
+        if all(file.exists() for file in files.values()):
+            return {name: file.read_text(encoding="utf-8") for name, file in files.items()}
     start = pathlib.Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # pages write files
@@ -107,20 +115,21 @@ def _draw_plots(page: str) -> dict[str, str]:
             plots = run_page.run(path)
         finally:
             os.chdir(start)
-    return {_plot_path(page, i): picture for i, picture in enumerate(plots)}
+    return dict(zip(_plot_paths(page, count), plots, strict=True))
 
 
-def _plot_path(page: str, number: int) -> str:
-    return f"{page.removesuffix('.md')}-{number}.svg"
+def _plot_paths(page: str, count: int) -> list[str]:
+    return [f"{page.removesuffix('.md')}-{number}.svg" for number in range(count)]
 
 
 def _show_plots(text: str, page: str) -> str:
     """Put pictures where the page says that there is a plot."""
     from tools import run_page
 
-    for number, match in enumerate(list(run_page.PLOT.finditer(text))):
-        path = posixpath.basename(_plot_path(page, number))
-        text = text.replace(match.group(0), f"![{match.group(1)}]({path})", 1)
+    matches = list(run_page.PLOT.finditer(text))
+    for match, path in zip(matches, _plot_paths(page, len(matches)), strict=True):
+        picture = f"![{match.group(1)}]({posixpath.basename(path)})"
+        text = text.replace(match.group(0), picture, 1)
     return run_page.OUTPUT_OPTION.sub("```output", text)
 
 

@@ -2,7 +2,7 @@
 
 Run ``python -m tools.tables``. `docs/operators.md` lists every operator as it is registered, marks
 those that `docs/differences.md` names, and ends with what is absent. MXNet's names were recorded in
-`tests/golden/operator_names.json`. The table of variables in
+`tests/golden/data/operator_names.json`. The table of variables in
 `docs/coming-from-mxnet.md` comes from `mxnet._process.env`.
 """
 
@@ -21,6 +21,7 @@ from mxnet.ops import registry
 from mxnet.ops.attributes import to_string
 from mxnet.ops.declare import Op
 from mxnet.ops.frontend import namespace_of
+from tests.golden import HERE
 from tests.grammar.sampling import Row, families, rows_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,7 +29,7 @@ PAGE = ROOT / "docs" / "operators.md"
 DIFFERENCES = ROOT / "docs" / "differences.md"
 VARIABLES_PAGE = ROOT / "docs" / "coming-from-mxnet.md"
 VARIABLES_BEGIN, VARIABLES_END = "<!-- made by tools/tables.py -->", "<!-- end -->"
-NAMES = ROOT / "tests" / "golden" / "operator_names.json"
+NAMES = HERE / "operator_names.json"
 
 SECTIONS = {
     "op": "`mx.nd` and `mx.sym`",

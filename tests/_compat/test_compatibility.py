@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ import mxnet as mx
 from mxnet import nd
 from mxnet._compat.module_names import INSTEAD
 from mxnet.error import MXNetError
-from tests.golden import record_star_names as recorder
+from tests.golden import HERE
+from tests.golden.record import record_star_names as recorder
 
 
 @pytest.mark.parametrize("name", sorted(INSTEAD))
@@ -36,7 +36,7 @@ def test_names_that_never_were_are_plain_import_errors() -> None:
 # -- ``from mxnet.X import *`` brings what it brings in MXNet 1.9.1, imported modules included --
 
 
-GOLDEN = json.loads(pathlib.Path(recorder.__file__).with_name("star_names.json").read_text())
+GOLDEN = json.loads((HERE / "star_names.json").read_text())
 # Not here: OpenCV and requests are imported on use only; handles of C objects do not exist.
 ABSENT = {
     "image": {"cv2"},

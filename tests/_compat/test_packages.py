@@ -10,7 +10,7 @@ import pytest
 
 import mxnet as mx
 from tests.golden import HERE
-from tests.golden.package_programs import PACKAGES, SEAMS
+from tests.golden.record.package_programs import PACKAGES, SEAMS
 
 ANSWERS = json.loads((HERE / "packages.json").read_text(encoding="utf-8"))
 

@@ -9,7 +9,7 @@ import pytest
 
 import mxnet as mx
 from tests.golden import HERE
-from tests.golden.model_programs import PROGRAMS, filling
+from tests.golden.record.model_programs import PROGRAMS, filling
 
 
 def _close(given, wanted, what=""):

@@ -12,7 +12,7 @@ import pytest
 import mxnet as mx
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.golden.misuses import EXPRESSIONS, SETUP
+from tests.golden.record.misuses import EXPRESSIONS, SETUP
 
 RECORDED = json.loads((HERE / "misuses.json").read_text(encoding="utf-8"))
 

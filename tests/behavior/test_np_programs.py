@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as onp
 import pytest
 
 import mxnet as mx
-from tests.golden import np_programs
+from tests.golden import HERE
+from tests.golden.record import np_programs
 
-ANSWERS = Path(np_programs.__file__).parent
+ANSWERS = HERE / "np_programs"
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def numpy_semantics() -> Iterator[None]:
 @pytest.mark.parametrize("name", np_programs.PROGRAMS)
 def test_every_step_equals_mxnet(name: str) -> None:
     """Losses, errors and outputs of each step."""
-    program = importlib.import_module(f"tests.golden.np_programs.{name}")
+    program = importlib.import_module(f"tests.golden.record.np_programs.{name}")
     wanted = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
     given = program.train(mx)
     assert len(given) == len(wanted)

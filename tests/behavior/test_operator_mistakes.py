@@ -14,7 +14,7 @@ import pytest
 import mxnet as mx
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.golden.operator_mistakes import Mistake, error_of, mistakes, modes_of
+from tests.golden.record.operator_mistakes import Mistake, error_of, mistakes, modes_of
 
 MISTAKES = mistakes()
 RECORDED = json.loads((HERE / "operator_mistakes.json").read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from tests.golden import HERE, seeded_programs
+from tests.golden import HERE
+from tests.golden.record import seeded_programs
 
 ANSWERS = json.loads((HERE / "seeded_programs.json").read_text(encoding="utf-8"))
 

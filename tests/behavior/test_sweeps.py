@@ -1,4 +1,4 @@
-"""Families of small questions have the answers that MXNet 1.9.1 gave; see `tests/golden/sweeps`."""
+"""Families of small questions have the answers of MXNet 1.9.1: `tests/golden/record/sweeps`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWEEPS = sorted(path.stem for path in (HERE / "sweeps").glob("*.json"))
 @pytest.mark.parametrize("name", SWEEPS)
 def test_sweep(name: str) -> None:
     """Values, shapes and dtypes are equal; what MXNet refuses is not recorded."""
-    sweep = importlib.import_module(f"tests.golden.sweeps.{name}")
+    sweep = importlib.import_module(f"tests.golden.record.sweeps.{name}")
     recorded = json.loads((HERE / "sweeps" / f"{name}.json").read_text())
     answers = Expressions(f"sweeps/{name}.json", sweep.SETUP, NAMES, atol=1e-6)
 

@@ -12,7 +12,7 @@ import pytest
 import mxnet as mx
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.golden.texts import PROGRAMS, run
+from tests.golden.record.texts import PROGRAMS, run
 
 RECORDED = json.loads((HERE / "texts.json").read_text(encoding="utf-8"))
 # Programs whose text differs on purpose, and why.

@@ -21,8 +21,8 @@ import mxnet as mx
 from mxnet.formats import sample_files, tree_file
 from mxnet.formats.recordio_file import read_list
 from tests.formats.test_params_file import flip_bits, inflate, insert, remove, truncate
+from tests.golden import HERE as GOLDEN
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 MEMORY = 400_000  # kilobytes that reading may take on top
 MUTATIONS = (flip_bits, truncate, insert, remove, inflate)
 

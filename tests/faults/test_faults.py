@@ -40,7 +40,7 @@ def test_a_full_disk_keeps_the_old_set():
     assert found.keys() <= {"saved", "refused", "wrong"} and not found["wrong"], found
 
 
-def test_a_lack_of_memory_is_an_error_and_the_process_goes_on():
+def test_out_of_memory_is_an_error_and_the_process_survives():
     found = run_child("memory", 15, attempts(30))
     assert not found["errors"], found
     assert found["out of memory"] > 0

@@ -1,23 +1,23 @@
 """Odd values in the inputs of every operator: not-a-number, infinity, huge, tiny, 16 bits, zeros.
 
-The answers are MXNet 1.9.1's, recorded by `tests.golden.record_odd_inputs`. Where we differ, a row
-below says why. Memory that is not contiguous never matters.
+The answers are MXNet 1.9.1's, recorded by `tests.golden.record.record_odd_inputs`. Where we
+differ, a row below says why. Memory that is not contiguous never matters.
 """
 
 from __future__ import annotations
 
 import functools
-import pathlib
 
 import numpy as np
 
 import mxnet as mx
 from mxnet.runtime.array import plain, wrap_plain
 from tests.batches import check_each
-from tests.golden import odd_inputs
+from tests.golden import HERE
+from tests.golden.record import odd_inputs
 from tests.grammar.calling import call
 
-GOLDEN = np.load(pathlib.Path(odd_inputs.__file__).with_name("odd_inputs.npz"))
+GOLDEN = np.load(HERE / "odd_inputs.npz")
 TOLERANCE = {"half": 2e-2}
 _NAN_LOST = "1.9.1 turns nan into 0 or the lowest number; here it stays visible"
 _MIXED = "a group with nan or inf: which of its members become nan is chance"

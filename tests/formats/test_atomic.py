@@ -54,7 +54,7 @@ def test_an_error_leaves_the_old_file(tmp_path, step):
 
 
 @pytest.mark.parametrize("failing", [1, 2])
-def test_no_early_sync_fails_unheard(tmp_path, monkeypatch, failing):
+def test_errors_of_background_sync_are_raised(tmp_path, monkeypatch, failing):
     monkeypatch.setattr(atomic._Stream, "STEP", 3000)
     calls, sync = [], os.fsync
 
@@ -71,7 +71,7 @@ def test_no_early_sync_fails_unheard(tmp_path, monkeypatch, failing):
 
 
 @pytest.mark.parametrize("setting", ["1", "0"])
-def test_only_without_the_setting_nobody_waits_for_the_disk(tmp_path, monkeypatch, setting):
+def test_files_are_synced_only_with_MXNET_SYNC_FILES(tmp_path, monkeypatch, setting):
     monkeypatch.setenv("MXNET_SYNC_FILES", setting)
     monkeypatch.setattr(atomic._Stream, "STEP", 3000)
     synced = []

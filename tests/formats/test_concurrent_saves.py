@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet import nd
 from mxnet.formats import atomic
 from mxnet.formats.atomic import AtomicFile, UnwritableFile, one_commit, replacing
 
@@ -149,3 +150,27 @@ def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypat
     with pytest.raises(UnwritableFile, match="removed again"):
         AtomicFile(target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_save_to_one_file_leave_one_complete_file(tmp_path):
+    path, errors = str(tmp_path / "shared.params"), []
+    start = threading.Barrier(8)
+
+    def save(number):
+        start.wait(timeout=60)
+        try:
+            for _ in range(5):
+                nd.save(path, {"x": nd.ones((16,)) * number})
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not errors
+    actual = nd.load(path)["x"].asnumpy()
+    assert actual.shape == (16,)
+    assert len(set(actual.tolist())) == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["shared.params"]

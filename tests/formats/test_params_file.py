@@ -30,8 +30,9 @@ from mxnet.formats.params_file import (
     read,
     write,
 )
+from tests.golden import HERE
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "params"
+GOLDEN = HERE / "params"
 READABLE = sorted(p.stem for p in GOLDEN.glob("*.params") if p.stem != "scalar_legacy")
 NO_NAMES = struct.pack("<Q", 0)
 ONE_TWO = struct.pack("<2f", 1, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pathlib
 import random
 import struct
 import time
@@ -22,8 +21,9 @@ from mxnet.formats.recordio_file import (
     read_list,
 )
 from mxnet.recordio import unpack
+from tests.golden import HERE
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "records"
+GOLDEN = HERE / "records"
 RECORDS, TEXTS = 8_000, 1_000  # together with .idx and .lst: ten thousand
 SECONDS = 120
 PYTHON_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from mxnet import autograd, nd
 from mxnet.gluon.model_zoo import vision
 from mxnet.test_utils import assert_almost_equal
 from tests.batches import check_each
-from tests.golden.layer_cases import FAMILIES, Case, answer
+from tests.golden.record.layer_cases import FAMILIES, Case, answer
 
 # Their output is also their state. In eager calls this is one array, whose gradients are summed
 # as they come; hybridized blocks return two, so that three gradients are summed in another order.

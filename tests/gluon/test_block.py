@@ -278,7 +278,7 @@ def test_load_takes_the_saved_names(tmp_path, hybridized):
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_copies_are_whole(how, hybridize):
+def test_copies_of_blocks_share_no_parameters(how, hybridize):
     net = nn.HybridSequential()
     net.add(nn.Dense(4), nn.BatchNorm(), nn.Dense(2))
     net.initialize()

@@ -149,7 +149,7 @@ class TestFit:
         assert printed[1] == "Train for 6 batches."
         assert "with 2 epochs" in printed[-1]
 
-    def test_it_learns(self, capsys):
+    def test_training_lowers_the_loss(self, capsys):
         estimator = ready(lr=1.0)
         estimator.fit(loader(), epochs=1)
         before = estimator.train_metrics[1].get()[1]
@@ -230,7 +230,7 @@ class Diary(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
 
 
 class TestEvents:
-    def test_order_and_what_is_told(self, capsys):
+    def test_order_and_arguments_of_event_handlers(self, capsys):
         pages = []
         ready().fit(loader(5), epochs=1, event_handlers=[Diary(pages)])
         assert pages == [
@@ -412,7 +412,7 @@ class TestCheckpoints:
         assert "model-symbol.json" not in files(tmp_path)
 
     @pytest.mark.parametrize("unit", ["epochs", "batches"])
-    def test_resume_equals_going_on(self, tmp_path, capsys, unit):
+    def test_resumed_training_equals_uninterrupted_training(self, tmp_path, capsys, unit):
         first, all_of_it = (1, 3) if unit == "epochs" else (3, 6)
         period = {} if unit == "epochs" else {"epoch_period": None, "batch_period": 3}
         whole, part, rest = ready(), ready(), ready()
@@ -510,7 +510,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("die_after", [3, 6, 10, 12])
 @pytest.mark.parametrize("every", [None, 1, 2])
-def test_a_training_that_died_ends_the_same(tmp_path, die_after, every):
+def test_killed_training_resumes_to_the_same_result(tmp_path, die_after, every):
     with pytest.raises(Killed):
         train(tmp_path, die_after, every=every)
     same(train(tmp_path, every=every), train())
@@ -523,7 +523,7 @@ def test_a_training_by_batches(tmp_path):
     same(train(tmp_path, length=length, every=3), train(length=length))
 
 
-def test_the_log_goes_on_with_the_right_epoch(tmp_path, capsys):
+def test_logged_epochs_continue_after_a_resume(tmp_path, capsys):
     with pytest.raises(Killed):
         train(tmp_path, 7)
     capsys.readouterr()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from numpy.testing import assert_allclose
 
 import mxnet as mx
 from mxnet.formats.checksums import MAGIC
-from tests.golden.gluon_programs import (
+from tests.golden import HERE as GOLDEN
+from tests.golden.record.gluon_programs import (
     FACTS,
     NETWORKS,
     fill,
@@ -21,10 +21,9 @@ from tests.golden.gluon_programs import (
     gradients,
     without_addresses,
 )
-from tests.golden.gluon_programs import answer as facts_of
-from tests.golden.layer_cases import FAMILIES, answer, description
+from tests.golden.record.gluon_programs import answer as facts_of
+from tests.golden.record.layer_cases import FAMILIES, answer, description
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 RECORDED = GOLDEN / "gluon"
 CASES = [case for family in ("nn", "rnn", "contrib", "loss") for case in FAMILIES[family]]
 

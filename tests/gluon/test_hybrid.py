@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mxnet as mx
-from mxnet import autograd, gluon
+from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
+from tests.arrays import backward, check, formula_block, ones
 
 
 def network():
@@ -372,3 +373,42 @@ def test_none_cannot_be_an_output_of_a_graph(answer):
     net.hybridize()
     with pytest.raises(TypeError, match="Expected a list of symbols"):
         net(mx.nd.ones((2, 2)))
+
+
+def test_a_hybridized_block_that_returns_one_result_twice_returns_two_arrays():
+    def twice(F, x):
+        y = F.tanh(x)
+        return [y, y]
+
+    net = formula_block(twice)
+    net.hybridize()
+    for _ in range(3):
+        first, second = net(nd.zeros((2,)))
+    first[:] = 5
+    check(second, 0)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_returned_input_shares_no_memory_with_a_returned_view_of_it(static):
+    net = formula_block(lambda F, x: [x, F.reshape(x, shape=(-1,)), F.tanh(x)])
+    net.hybridize(static_alloc=static, static_shape=static)
+    x = nd.ones((2, 2))
+    for _ in range(3):
+        same, flat, _ = net(x)
+    flat[:] = 5
+    check(x, 1)
+    same[:] = 7
+    check(flat, 5)
+
+
+@pytest.mark.parametrize("static", [False, True])
+def test_a_block_of_dropout_with_p_0_returns_a_copy(static):
+    net = nn.HybridSequential()
+    net.add(nn.Dropout(0))
+    net.hybridize(static_alloc=static, static_shape=static)
+    x = ones(3)
+    for _ in range(3):
+        y = backward(lambda: net(x))
+        check(x.grad, 1)
+        y[:] = 9
+        check(x, 1)

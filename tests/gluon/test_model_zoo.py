@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +13,10 @@ from numpy.testing import assert_allclose
 
 import mxnet as mx
 from mxnet.gluon.model_zoo import model_store, vision
-from tests.golden.zoo_cases import SEEN, SLOW, seen, summary
+from tests.golden import HERE
+from tests.golden.record.zoo_cases import SEEN, SLOW, seen, summary
 
-RECORDED = json.loads(
-    (Path(__file__).parent.parent / "golden" / "model_zoo.json").read_text(encoding="utf-8")
-)
+RECORDED = json.loads((HERE / "model_zoo.json").read_text(encoding="utf-8"))
 SEEN_NAMES = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SEEN]
 
 

@@ -158,7 +158,7 @@ def test_gradient_array_stays_the_same_object():
     assert held.asscalar() == 2
 
 
-def test_whole_numbers_have_no_gradient_to_speak_of():
+def test_integer_parameters_have_zero_gradients():
     param = Parameter("w", shape=(2,), dtype="int32", init="ones")
     param.initialize()
     assert param.grad().asnumpy().tolist() == [0, 0]

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import mxnet as mx
 from mxnet import autograd, nd
 from mxnet.gluon import contrib, nn, rnn
+from tests.arrays import check
 from tests.closeness import assert_equal_up_to_rounding
 
 
@@ -201,3 +202,19 @@ def test_variational_dropout_wraps_a_bidirectional_cell():
     assert [state.shape for state in states] == [(2, 3), (2, 3)]
     again, _ = cell.unroll(4, mx.nd.ones((2, 4, 5)))
     assert_array_equal(again.asnumpy(), outputs.asnumpy())
+
+
+@pytest.mark.parametrize("kind", [rnn.RNNCell, rnn.GRUCell])
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_output_and_state_of_a_hybridized_cell_share_no_memory(kind, hybridize):
+    cell = kind(2, input_size=2)
+    cell.initialize(mx.init.One())
+    if hybridize:
+        cell.hybridize()
+    for _ in range(3):
+        out, states = cell(nd.ones((1, 2)), cell.begin_state(1))
+    before = out.asnumpy()
+    states[0][:] = 0
+    if hybridize:  # without, they are one array
+        check(out, before)
+    assert before.min() > 0.1

@@ -54,7 +54,7 @@ def test_parameters_can_be_given():
     assert second.params["fc_weight"] is first.params["fc_weight"]
 
 
-def test_it_is_put_behind_symbols_and_into_networks():
+def test_symbol_blocks_apply_to_symbols_and_nest_in_networks():
     data, _, out = graph()
     block = gluon.SymbolBlock(out, data)
     assert block(mx.sym.var("x")).list_arguments()[0] == "x"

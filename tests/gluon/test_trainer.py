@@ -304,7 +304,7 @@ def test_row_sparse_parameters_need_a_store():
         net(mx.nd.array([1]))
 
 
-def test_what_is_no_store_is_refused():
+def test_kvstore_of_a_wrong_type_raises():
     trainer = gluon.Trainer(dense().collect_params(), "sgd", kvstore=3)
     with pytest.raises(TypeError, match="kvstore must be KVStore, str or None"):
         trainer.step(1, ignore_stale_grad=True)

@@ -14,6 +14,7 @@ import pytest
 
 import mxnet as mx
 from mxnet.gluon import utils
+from tests.arrays import backward, check
 
 
 def test_batches_are_split_evenly_or_not():
@@ -149,7 +150,7 @@ def test_the_repository_may_be_a_folder(tmp_path, monkeypatch):
     assert utils.repository_addresses("x") == [f"{tmp_path.as_uri()}/x", "https://host/mirror/x"]
 
 
-def test_handles_come_off_and_travel():
+def test_hook_handles_detach_and_pickle():
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()
     handle.attach(hooks, print)
@@ -171,3 +172,46 @@ def test_downloads_without_verification_warn(tmp_path):
     target.write_bytes(b"")
     with pytest.warns(UserWarning, match=r"^Unverified HTTPS request is being made \(verify_ssl=F"):
         utils.download("https://localhost/there", path=str(target), verify_ssl=False)
+
+
+class Views(mx.gluon.HybridBlock):
+    """Adds two parameters of different shapes to its input."""
+
+    def __init__(self):
+        super().__init__()
+        with self.name_scope():
+            self.a = self.params.get("a", shape=(2, 2), init="ones")
+            self.b = self.params.get("b", shape=(4,), init="ones")
+
+    def hybrid_forward(self, F, x, a, b):
+        y = F.reshape(a, shape=(1, 4)) + F.expand_dims(b, axis=0)
+        return F.broadcast_add(x, y)
+
+
+def trained_views(hybridize):
+    net = Views()
+    net.initialize()
+    if hybridize:
+        net.hybridize()
+    trainer = mx.gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
+    backward(lambda: net(mx.nd.zeros((1, 4))))
+    return net, trainer
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_clip_global_norm_scales_every_gradient_once(hybridize):
+    net, trainer = trained_views(hybridize)
+    mx.gluon.utils.clip_global_norm([net.a.grad(), net.b.grad()], 1.0)
+    check(net.a.grad(), 0.3535534)
+    check(net.b.grad(), 0.3535534)
+    trainer.step(1)
+    check(net.a.data(), 0.6464466)
+    check(net.b.data(), 0.6464466)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_zero_grad_does_not_change_other_parameters(hybridize):
+    net, _ = trained_views(hybridize)
+    net.a.zero_grad()
+    check(net.a.grad(), 0)
+    check(net.b.grad(), 1)

@@ -1,5 +1,5 @@
-"""Answers recorded from MXNet 1.9.1, and the scripts that recorded them."""
+"""Answers of MXNet 1.9.1 (`data`), and the programs and scripts that recorded them (`record`)."""
 
 import pathlib
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).parent / "data"

@@ -27,7 +27,7 @@ def test_walks_do_not_recurse():
     assert x(x=s.Variable("y")).list_arguments() == ["y"]
 
 
-def test_one_walk_serves_many_meanings():
+def test_interpret_evaluates_a_graph_over_any_values():
     a, b = s.Variable("a"), s.Variable("b")
     graph = ((a + b) * a)._graph
     numbers = {"a": 2, "b": 5}

@@ -46,7 +46,7 @@ def test_two_partial_shapes_complete_each_other():
     assert x.infer_shape(a=(2, 0), b=(0, 3))[1] == [(2, 3)]
 
 
-def test_a_variable_tells_its_own_shape_and_type():
+def test_declared_shapes_and_types_of_variables_are_inferred():
     x = s.Variable("x", shape=(0, 3), dtype="float16")
     assert x.infer_shape(x=(2, 0))[0] == [(2, 3)]
     assert [t.__name__ for t in x.infer_type()[0]] == ["float16"]
@@ -119,7 +119,7 @@ def test_inference_of_one_graph_does_not_change_it():
         assert x.infer_shape() == (None, None, None)
 
 
-def test_what_a_variable_says_counts_more_than_a_part_that_is_told():
+def test_declared_shapes_complete_partial_shapes_of_arguments():
     x = s.Variable("x", shape=(2, 4))
     assert s.relu(x).infer_shape(x=(1, 0))[1] == [(2, 4)]
     assert s.relu(x).infer_shape(x=(1, 3))[1] == [(1, 3)]

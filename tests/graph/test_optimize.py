@@ -406,7 +406,7 @@ def kernels(net):
     return [step.kernel for step in program.steps]
 
 
-def test_what_is_left_of_a_network(monkeypatch):
+def test_passes_reduce_the_number_of_kernels(monkeypatch):
     for said, wanted in (("1", 1), ("0", 3), ("pack_convolutions,fold_batch_norm", 2)):
         monkeypatch.setenv(SWITCH, said)
         net, x = made(conv_bn_relu)

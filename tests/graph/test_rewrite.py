@@ -47,7 +47,7 @@ def test_the_graph_before_stays_as_it_was():
     assert operators(symbol._graph) == ["relu", "_mul_scalar"]
 
 
-def test_alone_means_read_once_and_not_shown():
+def test_alone_matches_only_nodes_with_one_consumer_that_are_no_outputs():
     drop = Rule(
         "drop",
         Pattern(tanh, data=Pattern(relu, "inner", alone=True)),

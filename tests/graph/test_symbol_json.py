@@ -7,13 +7,13 @@ import json
 import random
 import time
 import warnings
-from pathlib import Path
 
 import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
 from mxnet.graph import symbol_json
+from tests.golden import HERE
 
 
 def variable(name, **more):
@@ -195,7 +195,7 @@ def test_a_file_on_disk(tmp_path):
     assert mx.sym.load(str(tmp_path / "s.json")).list_arguments() == ["é"]
 
 
-RECORDED = Path(__file__).parent.parent / "golden" / "symbols"
+RECORDED = HERE / "symbols"
 BASES = ("attribute_scopes", "auxiliary_states", "composition", "convolutional_network", "variadic")
 HOSTILE = (
     None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.recordio import IRHeader, MXRecordIO, pack_img
-from tests.golden import image_cases
+from tests.golden import HERE as GOLDEN
+from tests.golden.record import image_cases
 
 pytest.importorskip("cv2")
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 FILES = GOLDEN / "records"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")
@@ -248,7 +247,7 @@ def three_records(tmp_path):
 @pytest.mark.parametrize(
     ("listed", "found"), [((2, 0, 1), [0, 10, 20]), ((2, 0), [0, 20, 0])], ids=["all", "some"]
 )
-def test_a_list_beside_records_tells_labels_not_their_order(tmp_path, three_records, listed, found):
+def test_a_list_sets_labels_of_records_not_their_order(tmp_path, three_records, listed, found):
     lines = "".join(f"{n}\t{n * 10}\tx.png\n" for n in listed)
     (tmp_path / "a.lst").write_text(lines)
     iterator = make(path_imglist=str(tmp_path / "a.lst"), **three_records)

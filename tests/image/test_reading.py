@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import random
 import re
 import subprocess
@@ -17,7 +16,8 @@ from mxnet.error import FormatError, MXNetError
 from mxnet.formats import image_codec as formats
 from mxnet.image import chance
 from tests.batches import check_each
-from tests.golden import image_cases
+from tests.golden import HERE as GOLDEN
+from tests.golden.record import image_cases
 from tests.image.scripted import ScriptedGenerator
 
 pytest.importorskip("cv2")
@@ -205,7 +205,6 @@ def test_unknown_keywords_of_a_crop_fail_as_in_mxnet():
         mx.image.RandomSizedCropAug((5, 4), 1.0, (1, 1), most=3)
 
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 FACTS = json.loads((GOLDEN / "image.results.json").read_text())
 ARRAYS = np.load(GOLDEN / "image.results.npz")
 CASES = list(image_cases.calls(mx))

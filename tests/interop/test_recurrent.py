@@ -72,7 +72,7 @@ def test_layers_take_data_alone_or_with_states() -> None:
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch has no fast kernel for it
 @pytest.mark.parametrize("kind", ["projection", "clipping"])
-def test_what_torch_has_otherwise_is_written_out(kind: str) -> None:
+def test_lstm_with_projection_or_clipping_converts_to_torch(kind: str) -> None:
     """Projections are torch's, clipped cells are steps."""
     options = {
         "projection": {"projection_size": 2},

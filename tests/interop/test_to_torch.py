@@ -14,7 +14,7 @@ import mxnet as mx
 from mxnet.interop.torch_rows import TORCH_ROWS
 from mxnet.ops import registry
 from tests import without_mxnet
-from tests.golden.zoo_cases import SEEN
+from tests.golden.record.zoo_cases import SEEN
 from tests.interop.onnx.running import relative_error
 from tests.without_mxnet import forked_conversions  # noqa: F401
 

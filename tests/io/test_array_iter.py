@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
@@ -11,7 +10,8 @@ import pytest
 import mxnet as mx
 import mxnet.io
 from mxnet.io import NDArrayIter
-from tests.golden.record_io import MAKERS, describe
+from tests.golden import HERE
+from tests.golden.record.record_io import MAKERS, describe
 
 X, Y = np.arange(14).reshape(7, 2), np.arange(7)
 
@@ -133,7 +133,7 @@ def test_iter_next_and_its_kin():
         (lambda: NDArrayIter(X, Y, 2).getdata(), mx.MXNetError, "no current batch"),
     ],
 )
-def test_mistakes_are_told(make, error, message):
+def test_invalid_arguments_of_array_iterators_raise(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
@@ -183,7 +183,7 @@ def test_arrays_without_samples_make_no_batches(handle):
     assert not list(NDArrayIter(np.zeros((0, 2)), batch_size=2, last_batch_handle=handle))
 
 
-ITERATORS = pathlib.Path(__file__).parents[1] / "golden" / "iterators.json"
+ITERATORS = HERE / "iterators.json"
 ROWS = json.loads(ITERATORS.read_text())
 
 

@@ -122,7 +122,7 @@ def test_an_error_in_a_thread_is_raised_until_reset():
     assert it.next().data[0].shape == (2,)
 
 
-def test_after_the_end_it_stays_ended():
+def test_exhausted_iterators_keep_raising_stop_iteration():
     it = PrefetchingIter(NDArrayIter(np.arange(4), batch_size=2))
     assert len(list(it)) == 2
     for _ in range(3):
@@ -173,7 +173,7 @@ def test_threads_end_with_the_iterator():
     assert len(prefetching()) <= before
 
 
-def test_the_next_batch_is_fetched_meanwhile():
+def test_the_next_batch_is_prefetched():
     fetched = threading.Event()
 
     class Telling(Failing):

@@ -95,7 +95,7 @@ def test_damaged_csv(text, message):
         rows_of(csv(text))
 
 
-def test_csv_of_whole_numbers():
+def test_csv_of_integers_refuses_fractions_and_overflow():
     assert csv("1,2\n", dtype="int64").provide_data[0].dtype == np.int64
     with pytest.raises(FormatError, match=r"line 1: expected a number of type int32; found '2.5'"):
         csv("1,2.5\n", dtype="int32")
@@ -121,7 +121,7 @@ def test_labels_that_end_early():
         (lambda: CSVIter(data_csv="none", data_shape=2, batch_size=1), OSError, "No such file"),
     ],
 )
-def test_mistakes_are_told(make, error, message):
+def test_invalid_arguments_of_file_iterators_raise(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
@@ -291,7 +291,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_any_damage_is_read_or_told(kind):
+def test_damaged_files_are_read_or_raise_format_errors(kind):
     content, read = READERS[kind]
     whole = content if isinstance(content, bytes) else content.encode()
     dice = random.Random(5)

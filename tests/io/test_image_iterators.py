@@ -15,10 +15,10 @@ import pytest
 
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
-from tests.golden import image_iter_settings as settings
+from tests.golden import HERE as GOLDEN
+from tests.golden.record import image_iter_settings as settings
 
 pytest.importorskip("cv2")
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 IMAGES, BOXES = GOLDEN / "records" / "images.rec", GOLDEN / "records" / "boxes.rec"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")
@@ -68,7 +68,7 @@ def test_batches_of_detection_are_mxnets(name):
     check("detection " + name, list(iterator), 1e-4)
 
 
-def test_the_last_batch_goes_on_into_the_next_epoch():
+def test_the_last_batch_is_padded_from_the_next_epoch():
     iterator = make(batch_size=3)
     assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 1], 2)]
     iterator.reset()
@@ -171,7 +171,7 @@ def test_chance_depends_on_the_seed_and_not_on_threads(extra):
     assert np.array_equal(first, pixels(**given))
 
 
-def test_epochs_draw_anew():
+def test_random_augmentation_differs_between_epochs():
     iterator = make(seed_aug=5, rand_crop=True)
     first = iterator.next().data[0].asnumpy()
     iterator.reset()

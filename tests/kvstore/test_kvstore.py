@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import pathlib
 
 import numpy as np
 import pytest
 
 import mxnet as mx
-from tests.golden import record_dist_kvstore
-from tests.golden import record_kvstore as recorder
+from tests.golden import HERE
+from tests.golden.record import record_dist_kvstore
+from tests.golden.record import record_kvstore as recorder
 from tests.parallel.workers import run_forked, run_forked_roles, succeeded
 
-FOLDER = pathlib.Path(recorder.__file__).parent
+FOLDER = HERE
 GOLDEN = json.loads((FOLDER / "kvstore.json").read_text())
 GOLDEN_OF_WORKERS = json.loads((FOLDER / "dist_kvstore.json").read_text())
 
@@ -63,7 +63,7 @@ def test_push_sums_and_replaces():
     assert pulled(store, 3) == [1, 1]
 
 
-def test_what_is_stored_is_nobody_elses():
+def test_stored_values_share_no_memory_with_callers():
     store = mx.kvstore.create()
     value = mx.nd.ones(2)
     store.init(3, value)

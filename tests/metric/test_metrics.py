@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import pathlib
 import pickle
 
 import numpy as np
@@ -15,6 +14,7 @@ import torch
 import mxnet as mx
 from mxnet import metric as metrics
 from mxnet.registry import get_registry
+from tests.golden import HERE
 
 LABEL = mx.nd.array([1, 0])
 RIGHT = mx.nd.array([[0.1, 0.9], [0.8, 0.2]])
@@ -294,7 +294,7 @@ def test_perplexity_of_sequences_along_any_axis():
 
 
 def test_the_golden_file_covers_every_metric():
-    golden = pathlib.Path(__file__).parents[1] / "golden" / "metrics.json"
+    golden = HERE / "metrics.json"
     recorded = {row[0] for row in json.loads(golden.read_text())}
     own = {"CompositeEvalMetric", "CustomMetric"}
     known = {
@@ -305,7 +305,7 @@ def test_the_golden_file_covers_every_metric():
     assert known - own == recorded
 
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "metrics.json"
+GOLDEN = HERE / "metrics.json"
 ROWS = json.loads(GOLDEN.read_text())
 IDS = [f"{i}-{row[0]}" for i, row in enumerate(ROWS)]
 

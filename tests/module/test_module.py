@@ -6,7 +6,6 @@ import json
 import logging
 import re
 from collections import namedtuple
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ import pytest
 import mxnet as mx
 from mxnet.error import MXNetError, ShapeError
 from tests.batches import check_each
-from tests.golden.module_programs import PROGRAMS
+from tests.golden import HERE as GOLDEN
+from tests.golden.record.module_programs import PROGRAMS
 
 
 def net():
@@ -492,7 +492,6 @@ def test_fit_is_done_with_a_batch_before_it_asks_for_the_next():
     assert newest == [0, 1, 2]
 
 
-GOLDEN = Path(__file__).parents[1] / "golden"
 DECIMALS = re.compile(r"\d+\.\d{6}")  # values of metrics, whose last digit may differ
 TEXTS = json.loads((GOLDEN / "modules.json").read_text())
 

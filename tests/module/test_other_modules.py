@@ -161,7 +161,7 @@ def test_rebinding_buckets_keeps_parameters_and_optimizer():
     mod.update()
 
 
-def test_the_default_bucket_must_be_told():
+def test_default_bucket_key_is_required():
     with pytest.raises(AssertionError, match="default_bucket_key"):
         mx.mod.BucketingModule(gen)
     with pytest.raises(TypeError, match="must return"):

@@ -177,7 +177,7 @@ def test_a_context_may_be_given_by_its_printed_form():
 
 
 @pytest.mark.parametrize("shape", [2.5, (2.5,), "x", ("x",), None], ids=repr)
-def test_a_shape_is_of_whole_numbers(shape):
+def test_shapes_with_non_integers_raise(shape):
     with pytest.raises(mx.MXNetError, match="Invalid Parameter format for shape"):
         nd.zeros(shape)
 

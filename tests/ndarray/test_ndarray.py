@@ -12,9 +12,10 @@ from numpy.testing import assert_array_equal
 import mxnet as mx
 from mxnet import autograd, nd
 from mxnet.error import ShapeError
+from tests.arrays import check
 from tests.batches import check_each
 from tests.expressions import Expressions
-from tests.golden.array_expressions import EXPRESSIONS, SETUP, WRITING
+from tests.golden.record.array_expressions import EXPRESSIONS, SETUP, WRITING
 
 
 def test_one_element_is_formatted_as_a_number():
@@ -119,7 +120,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize("key", MIXED, ids=lambda key: str(key).replace("\n", ""))
-def test_lists_beside_slices_and_numbers(key):
+def test_keys_can_mix_lists_slices_and_numbers(key):
     values = np.arange(24, dtype="float32").reshape(2, 3, 4)
     array, expected = nd.array(values), values[key]
     np.testing.assert_array_equal(array[key].asnumpy(), expected)
@@ -352,3 +353,44 @@ def test_the_method_broadcast_like_takes_arrays_with_more_axes():
     assert_array_equal(x.broadcast_like(np.ones((2, 3))).asnumpy(), [[1, 2, 3], [1, 2, 3]])
     with pytest.raises(mx.MXNetError, match="number of axes must be equal"):
         nd.broadcast_like(x, y)
+
+
+def test_tostype_default_returns_a_copy():
+    x = nd.ones((2,))
+    y = x.tostype("default")
+    y[:] = 5
+    check(x, 1)
+
+
+def test_assignment_between_overlapping_slices_copies_the_old_values():
+    x = nd.array([1, 2, 3, 4])
+    x[:-1] = x[1:]
+    check(x, [2, 3, 4, 4])
+
+
+def test_copyto_between_overlapping_slices_copies_the_old_values():
+    x = nd.array([1, 2, 3, 4])
+    x[1:].copyto(x[:-1])
+    check(x, [2, 3, 4, 4])
+
+
+SLICES = [
+    ((2, 2), lambda a: a[::2], [5, 5, 1, 1]),
+    ((2, 2), lambda a: a[...], [5, 5, 5, 5]),
+    ((2, 2), lambda a: a[..., 0:1], [1, 1, 1, 1]),
+    ((1, 4), lambda a: a[:, 1:3], [1, 5, 5, 1]),
+    ((2, 4), lambda a: a[0:1, 1:3], [1, 5, 5, 1, 1, 1, 1, 1]),
+    ((2, 4), lambda a: a[1, 1:3], [1, 1, 1, 1, 1, 5, 5, 1]),
+    ((2, 1), lambda a: a[:, None], [5, 5]),
+    ((3, 2), lambda a: a[::-1], [1, 1, 1, 1, 1, 1]),
+    ((1, 2), lambda a: a[::-1], [5, 5]),
+    ((2, 1), lambda a: a[:, ::-1], [5, 5]),
+    ((3, 2), lambda a: a[1::-3], [1, 1, 5, 5, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("shape", "part", "expected"), SLICES)
+def test_contiguous_slices_share_memory_and_others_do_not(shape, part, expected):
+    x = nd.ones(shape)
+    part(x)[:] = 5
+    check(x, expected)

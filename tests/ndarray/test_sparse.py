@@ -16,7 +16,7 @@ from mxnet.error import MXNetError
 from mxnet.ndarray import contrib, sparse
 from mxnet.ndarray.sparse import arrays
 from tests.golden import HERE
-from tests.golden.sparse_programs import GROUPS, answer
+from tests.golden.record.sparse_programs import GROUPS, answer
 
 VALUES = np.array([[0, 1, 0], [0, 0, 0], [2, 0, 3]], "float32")
 
@@ -38,7 +38,7 @@ def test_classes_are_ndarrays(array):
     )
 
 
-def test_a_fallback_is_told_once_for_each_case(array):
+def test_each_storage_fallback_warns_once(array):
     with pytest.warns(UserWarning, match="Storage type fallback detected: operator = exp"):
         nd.exp(array)
     with warnings.catch_warnings():
@@ -334,7 +334,7 @@ def run(text):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_sparse_programs_as_mxnet(group):
-    assert list(GOLDEN[group]) == GROUPS[group], "record anew: tests/golden/record_sparse.py"
+    assert list(GOLDEN[group]) == GROUPS[group], "record anew: tests/golden/record/record_sparse.py"
     for text, wanted in GOLDEN[group].items():
         arrays._warned.clear()
         found, falls_back = run(text)

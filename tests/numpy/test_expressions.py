@@ -13,7 +13,7 @@ from mxnet import np, npx
 from tests.batches import check_each
 from tests.expressions import Expressions
 from tests.golden import HERE
-from tests.golden.numpy_expressions import EXPRESSIONS, SETUP, WRITING
+from tests.golden.record.numpy_expressions import EXPRESSIONS, SETUP, WRITING
 
 NAMES = {"mx": mx, "np": np, "npx": npx, "onp": onp}
 RECORDED = Expressions("numpy_expressions.json", SETUP, NAMES, atol=1e-6)
@@ -56,7 +56,7 @@ FOLDER = HERE / "np_programs"
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
 def test_program(name: str) -> None:
     """Every number of every step agrees with the recorded one."""
-    history = importlib.import_module(f"tests.golden.np_programs.{name}").train(mx)
+    history = importlib.import_module(f"tests.golden.record.np_programs.{name}").train(mx)
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     assert len(history) == len(recorded)
     for step, (given, wanted) in enumerate(zip(history, recorded, strict=True)):

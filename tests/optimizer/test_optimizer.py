@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import pathlib
 import pickle
 import warnings
 
@@ -14,7 +13,8 @@ import torch
 import mxnet as mx
 from mxnet.optimizer import optimizer as module
 from tests.batches import check_each, group_by
-from tests.golden import record_optimizers as recorder
+from tests.golden import HERE
+from tests.golden.record import record_optimizers as recorder
 
 
 class Parameter:
@@ -198,7 +198,7 @@ def test_dcasgd_has_momentum():
     np.testing.assert_allclose(weight.asnumpy(), [1 - 0.5 - 0.6875, 2 - 0.5 - 0.6875])
 
 
-def test_adamw_decays_beside_the_step():
+def test_adamw_decouples_weight_decay():
     made = mx.optimizer.create("adamw", learning_rate=0.1, wd=0.5, epsilon=0)
     weight = mx.nd.array([1.0, 1.0])
     made.update(0, weight, mx.nd.array([3.0, -3.0]), made.create_state(0, weight))
@@ -632,7 +632,7 @@ def test_a_rate_that_replaces_that_of_a_schedule_is_announced(capsys):
     )
 
 
-GOLDEN = np.load(pathlib.Path(recorder.__file__).parent / "optimizers.npz")
+GOLDEN = np.load(HERE / "optimizers.npz")
 ROWS = recorder.rows()
 NUMBERS = group_by(range(len(ROWS)), lambda number: ROWS[number][0])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import pickle
 import subprocess
 import sys
@@ -19,9 +18,10 @@ import pytest
 import mxnet as mx
 from mxnet.error import FormatError
 from mxnet.optimizer.states_file import FOOTER, MAGIC, dump_states, read_states
-from tests.golden import record_optimizers as recorder
+from tests.golden import HERE
+from tests.golden.record import record_optimizers as recorder
 
-FOLDER = pathlib.Path(recorder.__file__).parent / "states"
+FOLDER = HERE / "states"
 
 
 def _updater(name="sgd", **options):
@@ -260,7 +260,7 @@ def decay(step):
     return 0.1 / step
 
 
-def test_what_holds_itself_says_so():
+def test_states_that_contain_themselves_raise():
     scheduler = Holder()
     scheduler.held.append(scheduler)
     with pytest.raises(mx.MXNetError, match="inside itself"):

@@ -70,7 +70,7 @@ def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path
         assert f"[rank {rank}] {[expected]} 10\n" in launcher.out
 
 
-def test_a_job_goes_on_with_fewer_workers(tmp_path):
+def test_a_job_resumes_with_fewer_workers(tmp_path):
     ended = run_forked(fit_and_print, 3, str(tmp_path), 7, **QUICK)
     assert [e.status for e in ended] == [1, -9, 1]
     again = run_forked(fit_and_print, 2, str(tmp_path))

@@ -6,12 +6,12 @@ import os
 import tempfile
 from pathlib import Path
 
-import mxnet.distributed as hvd
 import numpy as np
 import pytest
 import torch
 
 import mxnet as mx
+import mxnet.distributed as hvd
 from mxnet import autograd, gluon, nd
 from mxnet.parallel.sharding import Partition
 from tests.parallel.workers import run_forked, succeeded

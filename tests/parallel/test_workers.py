@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import mxnet.distributed as hvd
 import numpy as np
 import pytest
 
 import mxnet as mx
+import mxnet.distributed as hvd
 from mxnet import autograd, gluon, nd
 from tests.parallel.workers import ROOT, run_forked, succeeded
 

@@ -69,7 +69,7 @@ def test_executors():
         executor.forward()
 
 
-def test_the_environment_switches_it_on_for_a_program(tmp_path):
+def test_MXNET_CHECK_FINITE_enables_the_check(tmp_path):
     program = "import mxnet as mx\nmx.nd.ones((2,)) / mx.nd.zeros((2,))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,

@@ -12,6 +12,7 @@ import mxnet as mx
 from mxnet import autograd, nd
 from mxnet.gluon import nn
 from mxnet.runtime import backends
+from tests.arrays import ALIASES, check
 
 
 @pytest.fixture
@@ -244,3 +245,18 @@ def test_an_input_that_is_an_output_is_shared_as_by_our_own_kernels(engine):
             assert doubled.asnumpy().tolist() == [2 * value] * 2
             passed[:] = -1
             assert data.asnumpy().tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
+def test_other_backends_see_writes_through_views(alias):
+    pytest.importorskip("onnxruntime")
+    net, x = nn.Dense(3, in_units=4, use_bias=False), nd.ones((1, 4))
+    net.initialize(mx.init.One())
+    net.hybridize(backend="onnxruntime")
+    view = alias(net.weight.data())
+    for _ in range(3):
+        check(net(x)[0, 0], 4)
+    for value in (0, 3):
+        view[:] = value
+        check(net(x)[0, 0], value * 4)
+        check(net(x)[0, 0], value * 4)

@@ -230,7 +230,7 @@ def test_custom_operators_say_whether_they_need_them():
         trained(sym.Custom(x, op_type="threes")).backward()
 
 
-def test_how_many_gradients_and_in_what_form():
+def test_number_and_form_of_head_gradients():
     z = x * x
 
     def backward(heads, grads):
@@ -346,7 +346,7 @@ def test_gradient_of_a_cast_is_cast_back(source, target, req):
     np.testing.assert_allclose(exe.grad_arrays[0].asnumpy(), given.astype(source) + start, 1e-3)
 
 
-def test_integers_that_an_operator_reads_beside_a_cast():
+def test_gradients_of_integers_read_by_casts_and_other_operators():
     x = sym.var("x", dtype="int32")
     total = sym.Cast(x, dtype="float32") * sym.var("y") + sym.Cast(x * 2, dtype="float32")
     exe = total.simple_bind(mx.cpu(), x=(2,), y=(2,), type_dict={"x": "int32"})
@@ -423,7 +423,7 @@ def test_graphs_of_two_operators_are_recorded_one_by_one():
     assert not run_left(forked(depth=1, inline_limit=4))
 
 
-def test_added_gradients_stay():
+def test_gradients_of_unused_outputs_add_zero_with_grad_req_add():
     net = forked()
     net.collect_params().setattr("grad_req", "add")
     assert run_left(net)
@@ -446,7 +446,7 @@ def test_it_goes_on_before_the_graph():
     assert y.grad.asnumpy().tolist() == [0, 0]
 
 
-def test_outputs_without_gradients_stay_out():
+def test_outputs_without_gradients_do_not_change_input_gradients():
     class Counted(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return F.exp(x * 2), F.shape_array(x), F.BlockGrad(F.exp(x) + 1)
@@ -461,7 +461,7 @@ def test_outputs_without_gradients_stay_out():
     assert size.asnumpy().tolist() == [2]
 
 
-def test_integers_with_gradients_stay_out_of_the_joint():
+def test_cached_ops_compute_gradients_through_integer_casts():
     x, y = mx.sym.var("x"), mx.sym.var("y")
     whole = mx.sym.cast(x, dtype="int32") * 2
     run = nd.CachedOp(mx.sym.Group([whole + 1, mx.sym.cast(whole, dtype="float32") * y, y * 3]))

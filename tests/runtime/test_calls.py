@@ -127,7 +127,7 @@ def test_threads_share_what_is_known():
     assert sorted(set(found)) == [(3,), (4,)] and len(found) == 1200
 
 
-def test_arithmetic_errors_are_told_as_others():
+def test_arithmetic_errors_name_the_operator():
     for _ in range(2):
         with pytest.raises(mx.MXNetError, match="Error in operator Convolution"):
             nd.Convolution(
@@ -198,7 +198,7 @@ def test_filled_arrays_follow_the_current_context():
         assert nd.zeros((2,), dtype="int32").dtype == np.int32
 
 
-def test_basic_keys_read_as_all_others():
+def test_basic_keys_read_as_in_numpy():
     values = np.arange(24.0).reshape(2, 3, 4)
     x, y = nd.array(values), mx.np.array(values)
     for key in (1, -1, slice(1), slice(-1, None), (0, 1), (slice(None), 2), (1, slice(0, 2), 3)):
@@ -213,7 +213,7 @@ def test_basic_keys_read_as_all_others():
             array[5] = 1
 
 
-def test_basic_keys_write_as_all_others():
+def test_basic_keys_write_as_in_numpy():
     for make in (nd.array, mx.np.array):
         x = make([[1, 2], [3, 4]])
         x[0] = 7

@@ -111,7 +111,7 @@ def test_gradients_are_added_where_asked():
         assert grad.asnumpy().tolist() == [3 * count] * 2
 
 
-def test_a_second_backward_and_other_starts_run_as_ever():
+def test_a_second_backward_does_not_replay_the_captured_step():
     x = mx.sym.Variable("x")
     executor = _bind(mx.sym.Group([x * 2, mx.sym.make_loss(x * 5)]), x=(2,))
     ones = nd.ones(2)

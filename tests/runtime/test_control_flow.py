@@ -132,7 +132,7 @@ def test_nested_outputs_of_symbols_keep_their_nesting():
 
 
 @pytest.mark.parametrize("output", [None, 1.0])
-def test_an_output_that_is_no_array_is_told(output):
+def test_outputs_of_foreach_must_be_arrays(output):
     with pytest.raises(AssertionError, match="must be an NDArray"):
         nd.contrib.foreach(lambda x, s: (output, s), nd.array(DATA), nd.ones(2))
 
@@ -198,7 +198,7 @@ def test_states_of_another_format_are_refused():
         mx.sym.contrib.foreach(lambda x, states: (None, states), a, [s])
 
 
-def test_what_a_loop_starts_from_may_be_used_in_its_body():
+def test_loop_bodies_can_use_the_initial_variables():
     """MXNet 1.9.1 gives these numbers; the variable must not move with the loop."""
     y, w = mx.sym.var("y"), mx.sym.var("w")
     _, (last, product) = mx.sym.contrib.while_loop(

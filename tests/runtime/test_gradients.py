@@ -10,7 +10,9 @@ from numpy.testing import assert_array_equal
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
 from mxnet.util import use_np
+from tests.arrays import backward, check, leaf
 from tests.batches import check_each
 from tests.closeness import assert_equal_up_to_rounding
 
@@ -201,7 +203,7 @@ def test_grad_of_integers_is_an_integer_array():
     assert_array_equal(found.asnumpy(), [2, 4])
 
 
-def test_integers_of_a_graph_that_is_used_up_go_on_as_constants():
+def test_integer_results_of_a_freed_graph_are_constants():
     x = nd.array([1, 2], dtype="int32")
     x.attach_grad()
     with autograd.record():
@@ -283,7 +285,7 @@ HIDING = {
 
 @pytest.mark.parametrize("name", HIDING)
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_hidden_arrays_get_zeros(name, req):
+def test_unreached_inputs_have_zero_gradients(name, req):
     function, expected = HIDING[name]
     for _ in range(2):  # a first call, and one that is known
         x, w = leaves(req)
@@ -309,7 +311,7 @@ def test_arrays_outside_the_graph_keep_their_gradients(function):
     assert_array_equal(x.grad.asnumpy(), [7, 7, 7])
 
 
-def test_what_torch_reaches_by_another_way_is_not_cleared():
+def test_gradients_through_a_second_path_are_not_cleared():
     x, w = leaves()
     with autograd.record():
         y = (x > 1) * x * w
@@ -443,3 +445,21 @@ def test_means_in_integers_are_sums_of_that_type_divided():
         ([0.3, 0], "float32", "bool", True),
     ]
     check_each({str(case): case for case in cases}, check)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_second_order_backward_writes_zeros_into_gradients_of_independent_inputs(hybridize):
+    net = nn.Dense(1, in_units=2, use_bias=False)
+    net.initialize(mx.init.One())
+    if hybridize:
+        net.hybridize()
+    x = leaf([[1, 2]])
+    backward(lambda: net(x) * 7)
+    check(x.grad, 7)
+    with autograd.record():
+        y = net(x)
+        g = autograd.grad(y, [x], create_graph=True, retain_graph=True)[0]
+        z = (g * g).sum()
+    z.backward()
+    check(x.grad, 0)
+    check(net.weight.grad(), 2)

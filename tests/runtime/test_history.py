@@ -61,7 +61,7 @@ def test_what_backward_did_not_reach_stays_in_its_graph():
     assert w.grad.asscalar() == 2 * 3 * 2 * 2
 
 
-def test_results_without_saved_tensors_stay_too():
+def test_results_without_saved_tensors_are_constants_after_backward():
     x, w = leaf([2.0]), leaf([3.0])
     with autograd.record():
         moved = w + x
@@ -138,7 +138,7 @@ def test_states_need_no_detach(layer, hybridize):
     assert_equal_up_to_rounding(gradients(detach=False), gradients(detach=True))
 
 
-def test_inside_one_recording_too():
+def test_results_are_constants_after_backward_inside_one_recording():
     x = leaf([3.0])
     with autograd.record():
         h = x * x
@@ -149,7 +149,7 @@ def test_inside_one_recording_too():
     assert x.grad.asscalar() == 9
 
 
-def test_inside_a_pause_of_the_recording_too():
+def test_results_are_constants_after_backward_inside_a_pause():
     x = leaf([3.0])
     with autograd.record():
         h = x * x
@@ -194,7 +194,7 @@ def test_heads_let_their_graph_go():
     assert loss._member is None and loss.asscalar() == 9
 
 
-def test_a_constant_beside_a_head():
+def test_backward_with_a_constant_output():
     x = leaf([1.0, 3.0])
     with autograd.record():
         heads = [x * 2, x.argmax(axis=0)]

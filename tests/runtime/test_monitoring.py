@@ -119,7 +119,7 @@ def names(rows):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_rows_of_forward(training):
+def test_monitored_rows_of_forward(training):
     exe, rows = watched(net(), data=(8, 5))
     exe.forward(is_train=training)
     assert names(rows) == FORWARD

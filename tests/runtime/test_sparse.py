@@ -11,7 +11,7 @@ import mxnet as mx
 from mxnet import nd
 from mxnet.runtime.storage import infer_gradient_storage, infer_storage
 from tests.batches import check_each
-from tests.golden import sparse_executors as programs
+from tests.golden.record import sparse_executors as programs
 
 sym = mx.sym
 RECORDED = json.loads(programs.FILE.read_text())

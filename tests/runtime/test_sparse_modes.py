@@ -15,7 +15,7 @@ import pytest
 import mxnet as mx
 from tests.batches import check_each
 from tests.golden import HERE
-from tests.golden.sparse_modes import MODES, Case, cases, describe
+from tests.golden.record.sparse_modes import MODES, Case, cases, describe
 
 CASES = cases()
 RECORDED = json.loads((HERE / "sparse_modes.json").read_text(encoding="utf-8"))

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-DENSE = str(ROOT / "tests/golden/gluon/dense")
+DENSE = str(ROOT / "tests/golden/data/gluon/dense")
 OUTPUT = "hybridsequential0_dense1_fwd_output"
 LIMIT = 90  # seconds
 NPY, NPZ = "application/x-npy", "application/x-npz"

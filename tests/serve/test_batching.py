@@ -126,7 +126,7 @@ async def test_a_request_waits_for_one_that_arrives(model, make):
 
 
 @in_loop
-async def test_a_bad_request_fails_alone(model, make):
+async def test_a_failing_request_does_not_fail_its_batch(model, make):
     tasks = await submit_behind(model, make(max_batch=8), [row(i) for i in (1, 13, 2)])
     assert (await tasks[1])[0][0, 0] == 2
     assert (await tasks[3])[0][0, 0] == 4
@@ -194,7 +194,7 @@ async def test_canceled_requests_are_not_run(model, make):
 
 
 @in_loop
-async def test_closing_finishes_what_waits(model, make):
+async def test_close_finishes_waiting_requests(model, make):
     batcher = make(max_batch=1)
     model.may_run.clear()
     tasks = [submit(batcher, row(i)) for i in range(5)]

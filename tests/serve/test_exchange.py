@@ -55,7 +55,7 @@ def ask(client: Client, app, timeout: float = LIMIT) -> Metrics:
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 3 * PIECE + 7])
-def test_answers_are_sent_whole_in_pieces(size):
+def test_responses_are_sent_completely_in_pieces(size):
     content, client = bytes(range(256)) * (size // 256) + bytes(size % 256), Client()
     ask(client, Response(content))
     assert client.body == content
@@ -64,7 +64,7 @@ def test_answers_are_sent_whole_in_pieces(size):
     assert ends == [False] * (len(ends) - 1) + [True]
 
 
-def test_an_answer_that_nobody_takes_ends_and_gives_its_bytes_back():
+def test_unread_responses_time_out_and_release_their_bytes():
     async def app(scope, receive, send):
         scope["mx.share"].hold(8 * PIECE)
         await Response(bytes(8 * PIECE))(scope, receive, send)

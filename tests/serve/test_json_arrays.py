@@ -143,7 +143,7 @@ def test_irregular_lists_are_refused_as_numpy_refuses_them():
         ("[" + "1," * 100 + "1]", "101 numbers"),
     ],
 )
-def test_what_is_refused(text, message):
+def test_invalid_json_arrays_raise(text, message):
     with pytest.raises(ValueError, match=message):
         read(text, limit=100)
 

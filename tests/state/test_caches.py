@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import math
 import sys
 import threading
@@ -17,9 +18,11 @@ from mxnet._process import caches
 from mxnet.graph import node as graph_node
 from mxnet.graph.passes import infer
 from mxnet.kvstore.compression import TwoBit
+from mxnet.ndarray.codegen import make_function
 from mxnet.ops import declare, families, registry
 from mxnet.parallel import reduction
 from mxnet.runtime import calls as call_functions
+from tests.arrays import check
 
 NAN = float("nan")
 THREADS = 8
@@ -291,7 +294,7 @@ def test_arrays_as_attributes_are_read_whole():
         assert made.asnumpy()[0, 0, 0] == -mean[0]
 
 
-def test_attributes_of_custom_operators_are_read_anew():
+def test_attributes_of_custom_operators_are_not_cached():
     class Amount:
         value = 1
 
@@ -394,3 +397,42 @@ def test_lists_of_keys_that_workers_agree_on_are_bounded():
     for n in range(100):
         caches.store(agreed, n.to_bytes(4, "little"), None, 16)
     assert len(agreed) <= 16
+
+
+@pytest.fixture
+def clip(monkeypatch):
+    """Return the operator, and a function of it, with empty caches."""
+    op = registry.get("clip")
+    monkeypatch.setattr(op, "parsed_attributes", {})
+    monkeypatch.setattr(families, "known_numbers", collections.defaultdict(dict))
+    return op, make_function(op, "clip", nd.NDArray)
+
+
+def test_a_full_cache_of_numbers_accepts_new_ones(clip):
+    for value in range(5000):
+        families.number(value + 0.125, torch.float32)
+    assert families.number(0.375, torch.float32) is families.number(0.375, torch.float32)
+    assert len(families.known_numbers[torch.float32]) <= families.MAX_KNOWN_NUMBERS
+
+
+def test_nan_is_cached_once(clip):
+    for _ in range(10):
+        assert families.number(float("nan"), torch.float32).isnan()
+    assert len(families.known_numbers[torch.float32]) <= 1
+
+
+def test_a_full_cache_of_attributes_accepts_new_ones(clip):
+    op, _ = clip
+    for value in range(5000):
+        op.parse({"a_min": -value - 0.125, "a_max": 1.0})
+    raw = {"a_min": -7000.5, "a_max": 1.0}
+    assert op.parse(raw) is op.parse(raw)
+
+
+def test_results_are_correct_when_caches_are_full(clip):
+    _, function = clip
+    x = nd.ones((2,))
+    for value in range(5000):
+        function(x, a_min=-1.0, a_max=value / 8 + 2)
+        if value % 50 == 0:
+            check(function(x, a_min=-1.0, a_max=value / 50), min(1, value / 50))

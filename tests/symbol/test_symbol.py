@@ -8,13 +8,13 @@ import json
 import pickle
 import threading
 import warnings
-from pathlib import Path
 
 import pytest
 
 import mxnet as mx
 from mxnet.error import MXNetError, NotImplementedForSymbol, UnknownAttribute
-from tests.golden.symbol_programs import PROGRAMS, answer
+from tests.golden import HERE
+from tests.golden.record.symbol_programs import PROGRAMS, answer
 
 s = mx.sym
 
@@ -265,7 +265,7 @@ def test_an_atomic_symbol_is_an_operator_without_inputs():
 # MXNet infers no shapes of these before they run; we do.
 MORE_IS_KNOWN = {("loop_while", "shapes"), ("loop_while", "partial_shapes")}
 MORE_IS_KNOWN |= {("branch", "shapes"), ("branch", "partial_shapes")}
-RECORDED = Path(__file__).parent.parent / "golden" / "symbols"
+RECORDED = HERE / "symbols"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -27,7 +27,7 @@ def test_files_and_tests_of_a_trick_exist(trick):
 
 
 @pytest.mark.parametrize("trick", tricks.TRICKS, ids=lambda trick: trick.name)
-def test_what_is_changed_to_switch_a_trick_off_is_there(trick):
+def test_attributes_that_switch_tricks_off_exist(trick):
     scope: dict = {}
     for line in ast.parse(trick.without).body:
         if isinstance(line, ast.Assign):
@@ -42,7 +42,7 @@ def test_every_pass_for_speed_has_a_row():
     assert {trick.name for trick in tricks.TRICKS} & set(NAMES) == set(NAMES) - OTHER_PASSES
 
 
-def test_a_trick_is_on_beside_off():
+def test_tricks_are_measured_on_and_off():
     trick = tricks.Trick("trick", "", "n = 2000", "sum(range(n))", (), "", without="n = 1\n")
     off = tricks.Trick("trick", "", "", "sum(range(m))", (), "", without="m = 1\n")
     on_seconds, off_seconds = tricks.measure(trick, {})

@@ -17,10 +17,10 @@ from mxnext_cli import main
 from mxnext_cli.check import look_up
 from mxnext_cli.check.finding import Edit, apply_edits
 from mxnext_cli.run.scipy_misc import imresize
+from tests.golden import HERE as GOLDEN
 from tests.programs import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 PROGRAMS = Path(__file__).parent / "old_programs"
 MARK = re.compile(r"#([:?]) ([a-z0-9 ]+)$")
 
@@ -169,7 +169,7 @@ def test_a_fix(old, tmp_path):
 
 
 @pytest.mark.parametrize("old", LEFT)
-def test_what_is_left_is_named(old, tmp_path, capsys):
+def test_fix_reports_what_it_cannot_change(old, tmp_path, capsys):
     path = tmp_path / "old.py"
     path.write_text(old)
     assert main(["fix", str(path), "--apply"]) == 0

@@ -23,9 +23,9 @@ from mxnext_cli import CommandError, check, doctor, main, models, output, rec
 from mxnext_cli.commands import COMMANDS
 from mxnext_cli.output import format_bytes, print_json, print_table
 from mxnext_cli.program import describe_error
+from tests.golden import HERE as GOLDEN
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 
 
 def started(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
@@ -265,7 +265,7 @@ def test_facts_as_json(capsys):
 
 
 @pytest.mark.usefixtures("healthy")
-def test_an_old_mxnet_beside_this_one(monkeypatch, capsys):
+def test_doctor_reports_an_installed_mxnet(monkeypatch, capsys):
     real = doctor._version
     monkeypatch.setattr(doctor, "_version", lambda n: "1.9.1" if n == "mxnet" else real(n))
     assert main(["doctor"]) == 1

@@ -12,11 +12,11 @@ import torch
 
 import mxnet as mx
 from mxnext_cli import convert, main
+from tests.golden import HERE as GOLDEN
 from tests.tools.test_info import OLD_JSON
 from tests.without_mxnet import forked_conversions  # noqa: F401
 
 pytestmark = pytest.mark.usefixtures("forked_conversions")
-GOLDEN = Path(__file__).parents[1] / "golden"
 DENSE = str(GOLDEN / "gluon/dense")
 CONVOLUTION = str(GOLDEN / "gluon/convolution")
 
@@ -84,7 +84,7 @@ def test_a_conversion_that_is_wrong_writes_nothing(capsys, folder):
     assert list(folder.iterdir()) == []
 
 
-def test_what_is_read_back_wrong_is_not_written(capsys, monkeypatch, folder):
+def test_models_that_read_back_wrong_are_not_written(capsys, monkeypatch, folder):
     class Wrong(convert.Predictor):
         count = 0
 

@@ -14,8 +14,7 @@ import pytest
 import mxnet as mx
 from mxnet.visualization.costs import layer_costs, layer_times
 from mxnext_cli import main
-
-GOLDEN = Path(__file__).parents[1] / "golden"
+from tests.golden import HERE as GOLDEN
 
 OLD_JSON = {  # as MXNet 0.8 wrote it: "param" beside "attr", no version
     "nodes": [

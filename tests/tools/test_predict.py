@@ -11,9 +11,9 @@ import pytest
 import mxnet as mx
 from mxnext_cli import main
 from mxnext_cli.predict import IMAGENET, Preparation
+from tests.golden import HERE as GOLDEN
 
 cv2 = pytest.importorskip("cv2")
-GOLDEN = Path(__file__).parents[1] / "golden"
 DENSE = str(GOLDEN / "gluon/dense")
 
 

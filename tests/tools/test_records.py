@@ -16,11 +16,12 @@ import mxnet as mx
 from mxnet.formats.recordio_file import RecordReader
 from mxnet.io import im2rec
 from mxnext_cli import main
-from tests.golden import image_cases as cases
+from tests.golden import HERE
+from tests.golden.record import image_cases as cases
 
 pytest.importorskip("cv2")
 ROOT = pathlib.Path(__file__).parents[2]
-GOLDEN = json.loads((ROOT / "tests" / "golden" / "im2rec.json").read_text())
+GOLDEN = json.loads((HERE / "im2rec.json").read_text())
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_records_are_mxnets(folder, options, record, index, threads):
         assert np.abs(picture.astype(int) - wanted_picture).max() <= 1
 
 
-def test_what_cannot_be_packed_is_left_out_and_told(folder, capsys):
+def test_im2rec_skips_and_reports_unreadable_entries(folder, capsys):
     lines = [
         "0\t1\tcat/a.jpg",
         "bad line",
@@ -172,7 +173,7 @@ def test_lists_explain_what_they_hold(folder, capsys):
     assert "without --recursive all have the label 0" in capsys.readouterr().err
 
 
-RECORDS = ROOT / "tests" / "golden" / "records"
+RECORDS = HERE / "records"
 
 
 @pytest.fixture

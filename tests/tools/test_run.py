@@ -375,7 +375,6 @@ def test_packages_that_are_adjusted_can_be_imported(tmp_path):
 
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden"
 
 ABSENT = """
 import mxnet as mx

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +10,10 @@ import pytest
 pytest.importorskip("PIL")
 
 from mxnext_cli.run import scipy_misc
-from tests.golden.record_scipy_misc import list_answers
+from tests.golden import HERE
+from tests.golden.record.record_scipy_misc import list_answers
 
-RECORDED = Path(__file__).parents[1] / "golden" / "scipy_misc.json"
+RECORDED = HERE / "scipy_misc.json"
 
 
 def test_answers_are_those_of_scipy():

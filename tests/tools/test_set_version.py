@@ -27,7 +27,7 @@ def test_a_version_with_changes_is_written_everywhere(tmp_path):
 
 
 @pytest.mark.parametrize("version", ["7.8.9", "v1", "1.0; rm -rf", ""])
-def test_a_version_without_changes_and_what_is_none_are_refused(tmp_path, version):
+def test_versions_without_changes_and_invalid_versions_are_refused(tmp_path, version):
     copy_files(tmp_path)
     with pytest.raises(SystemExit):
         set_version(version, tmp_path)

@@ -22,7 +22,7 @@ def test_a_page_runs_in_an_empty_folder_without_the_checkout(tmp_path, monkeypat
     assert try_page(page, sys.executable, timeout=60) == ("page.md", 1, "")
 
 
-def test_why_a_page_failed_is_told(tmp_path):
+def test_failed_pages_report_the_reason(tmp_path):
     page = write_page(tmp_path, "import no_such_module", "")
     reason = try_page(page, sys.executable, timeout=60).reason
     assert reason == "ModuleNotFoundError: No module named 'no_such_module'"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,10 @@ import mxnet as mx
 from mxnet.error import MXNetError
 from mxnet.gluon import nn
 from mxnet.visualization import costs
-from tests.golden.summary_programs import PROGRAMS, answer
+from tests.golden import HERE
+from tests.golden.record.summary_programs import PROGRAMS, answer
 
-RECORDED = Path(__file__).parent.parent / "golden" / "summaries.json"
+RECORDED = HERE / "summaries.json"
 s = mx.sym
 
 
@@ -52,7 +52,7 @@ def test_labels_and_states_are_not_counted(capsys):
     assert total(net, capsys, data=(2, 3)) == 0
 
 
-def test_mistakes_are_told():
+def test_invalid_arguments_of_print_summary_raise():
     with pytest.raises(TypeError, match="must be Symbol"):
         mx.viz.print_summary(3)
     fc = s.FullyConnected(s.Variable("data"), num_hidden=2)

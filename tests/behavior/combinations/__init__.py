@@ -1,8 +1,8 @@
 """Short programs that combine features which other tests take one by one.
 
 Each function of the modules in `MODULES` is a program: it returns numbers, texts and arrays, which
-must equal those that MXNet 1.9.1 returns (`tests/golden/combinations.json`). Programs run in MXNet
-too, so they use nothing of MXNext. What MXNet cannot judge is in `test_without_mxnet.py`.
+must equal those that MXNet 1.9.1 returns (`tests/golden/data/combinations.json`). Programs run in
+MXNet too, so they use nothing of MXNext. What MXNet cannot judge is in `test_without_mxnet.py`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,9 @@ import pytest
 
 import mxnet as mx
 from tests.behavior.combinations import plain, programs
+from tests.golden import HERE
 
-RECORDED = json.loads((Path(__file__).parents[2] / "golden" / "combinations.json").read_text())
+RECORDED = json.loads((HERE / "combinations.json").read_text())
 PROGRAMS = programs()
 
 

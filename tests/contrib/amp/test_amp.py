@@ -39,7 +39,7 @@ class TestLossScaler:
     def test_overflow(self, value, overflow):
         assert overflows(LossScaler(), dense(), value) is overflow
 
-    def test_it_falls_and_rises(self, caplog):
+    def test_loss_scale_decreases_after_overflow_and_increases_again(self, caplog):
         caplog.set_level(logging.INFO)
         scaler, net = LossScaler(), dense()
         scaler._scale_seq_len = 3

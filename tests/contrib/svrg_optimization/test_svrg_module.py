@@ -56,7 +56,7 @@ def test_steps(context):
     np.testing.assert_allclose(weights, expected, rtol=1e-5)
 
 
-def test_every_snapshot_starts_anew():
+def test_full_gradients_of_a_snapshot_do_not_accumulate():
     made, it = ready()
     for _ in range(2):
         made.update_full_grads(it)

@@ -47,7 +47,7 @@ def test_predict(prefix: str, last: mx.Context, tmp_path: Path, capsys) -> None:
     assert "cpu, gpu or gpu:1" in capsys.readouterr().err
 
 
-def test_what_serve_runs(prefix: str, last: mx.Context) -> None:
+def test_served_batches_cross_to_the_device_and_back_once(prefix: str, last: mx.Context) -> None:
     """Parameters are moved once; a batch goes to the device and its outputs come back."""
     args = argparse.Namespace(model=prefix, epoch=None, params=None)
     right = Predictor(load_model(args))

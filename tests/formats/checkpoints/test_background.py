@@ -78,7 +78,7 @@ def assert_equal(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-def test_what_is_trained_while_it_is_written_is_not_in_it(tmp_path, gate):
+def test_background_checkpoints_hold_the_state_at_the_call(tmp_path, gate):
     parts = job()
     extra = {"list": [1], "array": np.zeros(3), "bytes": b"a"}
     before = content(**parts)

@@ -80,7 +80,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("die_after", [1, 2, 4, 5, 6, 7, 13])
-def test_a_loop_goes_on_to_the_same_bits(tmp_path, die_after):
+def test_resumed_loops_equal_uninterrupted_ones_bit_for_bit(tmp_path, die_after):
     with pytest.raises(Killed):
         train(tmp_path, die_after)
     same(train(tmp_path), train())

@@ -65,7 +65,7 @@ def test_a_batch_does_not_share_memory_with_the_data():
     assert (numbers == 1).all()
 
 
-def test_a_class_of_ones_own_is_asked_for_its_samples():
+def test_overridden_getitem_of_a_dataset_is_called():
     class Doubled(ArrayDataset):
         def __getitem__(self, index):
             return super().__getitem__(index) * 2
@@ -87,13 +87,13 @@ def test_shuffling_repeats_under_a_seed():
     assert sorted(orders[0][0]) == list(range(50))
 
 
-def test_rollover_goes_on_in_the_next_epoch():
+def test_rollover_adds_the_rest_to_the_next_epoch():
     loader = DataLoader(list(range(5)), 2, last_batch="rollover")
     epochs = [[b.asnumpy().tolist() for b in loader] for _ in range(2)]
     assert epochs == [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]
 
 
-def test_nothing_is_made_before_it_is_asked_for():
+def test_batches_are_loaded_only_on_request():
     asked = []
 
     class Watched(Dataset):
@@ -311,7 +311,7 @@ def test_a_subclass_decides_what_workers_get(prefetch):
         assert list(batches) == [[20, 30], [400]]
 
 
-def test_what_is_made_ahead():
+def test_prefetched_batches():
     with ThreadPool(1) as pool:
         batches = Growing(pool, 2)
         assert (batches._rcvd_idx, batches._sent_idx) == (0, 2)
@@ -320,7 +320,7 @@ def test_what_is_made_ahead():
         assert sorted(batches._data_buffer) == [1, 2]
 
 
-def test_with_a_data_set_answers_come_as_they_are():
+def test_results_of_worker_fn_with_a_dataset_are_returned_unchanged():
     def read(indices, batchify_fn, dataset):
         return batchify_fn([dataset[index] for index in indices])
 

@@ -90,7 +90,7 @@ def test_a_worker_that_is_still_dying_is_named():
         raise EOFError
 
 
-def test_a_piece_is_used_again_once_it_was_read():
+def test_released_shared_memory_is_reused():
     pieces = transfer.SharedPieces()
     first = pieces.take(1000)
     assert pieces.take(1000) is not first

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.gluon.data.vision import transforms
-from tests.golden.data_programs import PROGRAMS, TRANSFORMS, answer
-from tests.golden.data_programs import picture as golden_image
+from tests.golden import HERE
+from tests.golden.record.data_programs import PROGRAMS, TRANSFORMS, answer
+from tests.golden.record.data_programs import picture as golden_image
 
-RECORDED = Path(__file__).parent.parent.parent / "golden" / "data"
+RECORDED = HERE / "gluon_data"
 FACTS = json.loads((RECORDED / "facts.json").read_text(encoding="utf-8"))
 IMAGES = dict(np.load(RECORDED / "transforms.npz"))
 LEVEL = {"Compose/uint8": 1 / 255 / 0.2}  # one level of grey after what follows the resizing

@@ -65,7 +65,7 @@ def test_mnist_gives_pictures_with_a_channel_and_int32_labels(tmp_path):
     assert scaled[1][0].asnumpy().max() <= 1
 
 
-def test_a_file_compressed_anew_counts_by_its_content(tmp_path):
+def test_a_recompressed_file_is_accepted_by_its_content(tmp_path):
     images, labels = mnist_files(tmp_path, lambda content: gzip.compress(content, 1, mtime=7))
     hashes = [{"sha1": "0", "content": sha1(c)} for c in (images, labels)]
     assert len(made_mnist(tmp_path, data=hashes[0], label=hashes[1])) == 3

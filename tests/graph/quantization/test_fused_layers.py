@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -11,8 +9,9 @@ import mxnet as mx
 from mxnet import nd, sym
 from mxnet.contrib import quantization as quant
 from tests.closeness import assert_equal_up_to_rounding
+from tests.golden import HERE as GOLDEN
 
-HERE = Path(__file__).parents[2] / "golden" / "quantized_models"
+HERE = GOLDEN / "quantized_models"
 RESULTS = np.load(HERE / "results.npz")
 KINDS = ["tensor", "channel"]
 
@@ -138,7 +137,7 @@ def test_outputs_have_the_names_and_ranges_of_mxnet():
     ]
 
 
-def test_such_layers_come_from_files_only():
+def test_fused_layers_cannot_be_called_directly():
     with pytest.raises(mx.MXNetError, match="loading a file"):
         mx.nd._internal._sg_mkldnn_conv(mx.nd.ones((1,)), num_args=1)
 

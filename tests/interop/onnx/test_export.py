@@ -15,7 +15,8 @@ from mxnet.contrib import quantization as quant
 from mxnet.error import MXNetError
 from mxnet.interop.onnx.builder import UnsupportedExport
 from mxnet.interop.onnx.export import build_model
-from tests.golden import HERE, onnx_exports
+from tests.golden import HERE
+from tests.golden.record import onnx_exports
 from tests.interop.onnx.running import assert_equal_outputs, run
 
 RNG = np.random.RandomState(0)
@@ -513,7 +514,7 @@ def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib
     ],
     ids=["all", "all but channels", "first"],
 )
-def test_dynamic_alone_frees_as_many_sizes_as_the_model_allows(
+def test_dynamic_export_frees_every_size_that_the_model_allows(
     layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
 ) -> None:
     """MXNet frees all of them, also those that its weights fix."""

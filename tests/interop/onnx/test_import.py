@@ -215,7 +215,7 @@ def test_a_file_that_crashes_the_onnx_library_is_survived() -> None:
         contrib_onnx.import_model(_model([node], [scale]).SerializeToString())
 
 
-def test_what_a_child_process_does_comes_back() -> None:
+def test_isolated_work_returns_results_and_raises_errors_and_crashes() -> None:
     """Answers, errors and crashes of isolated work."""
     assert run_isolated(lambda: b"x" * 3_000_000, "file") == b"x" * 3_000_000
     with pytest.raises(FormatError, match=r"file is not a valid ONNX model: .*by zero"):

@@ -76,7 +76,7 @@ def test_softmax_of_any_axis(op_type: str, shape: tuple) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_graph_of_a_shape_alone(shape: tuple) -> None:
+def test_a_graph_of_only_a_shape_node_is_imported(shape: tuple) -> None:
     """A known shape is still computed from its input, which the block takes."""
     for attrs in ({}, {"start": 1}, {"start": -2, "end": -1}):
         node = helper.make_node("Shape", ["x"], ["y"], **attrs)

@@ -322,7 +322,7 @@ def test_inputs_of_which_only_the_shape_matters_stay_inputs() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_whole_numbers_take_whole_steps(dtype: str) -> None:
+def test_integer_inputs_use_integer_start_and_step(dtype: str) -> None:
     """MXNet cuts start and step to whole numbers, not the values."""
     x = {"x": np.ones((2, 3), dtype)}
     assert_equal_outputs(*_run(S.contrib.arange_like(S.var("x"), start=1.7, step=0.5), x))

@@ -8,7 +8,7 @@ import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 from mxnet.gluon.model_zoo import vision
 from mxnet.interop.onnx.export import build_model
-from tests.golden.zoo_cases import SEEN
+from tests.golden.record.zoo_cases import SEEN
 from tests.interop.onnx.running import check_files_here, relative_error, run
 
 QUICK = ("squeezenet1.1", "resnet18_v2", "mobilenetv2_0.25")

@@ -77,7 +77,7 @@ def test_short_sequences_stay_as_they_are(monkeypatch):
     check(attend_to_self(), monkeypatch, 0, x=normal(5, 3, 2 * 3 * 8))
 
 
-def test_weights_that_users_see_stay(monkeypatch):
+def test_attention_weights_that_are_outputs_are_still_computed(monkeypatch):
     weights = mx.sym.softmax(scores())
     symbol = mx.sym.Group([mx.sym.batch_dot(weights, v), weights])
     check(symbol, monkeypatch, 0, q=normal(2, 40, 8), k=normal(2, 40, 8), v=normal(2, 40, 8))

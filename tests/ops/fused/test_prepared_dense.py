@@ -102,7 +102,7 @@ def test_wrong_shapes_are_reported_as_before():
         net(nd.ones((2, 11)))
 
 
-def test_training_is_not_packed():
+def test_weights_are_not_prepacked_when_training():
     net, x = layer(), nd.ones((2, 12))
     with autograd.record():
         net(x).sum().backward()

@@ -169,7 +169,7 @@ def test_tensors_of_other_kinds_do_not_fail(make_odd):
     assert Unchanged.of([odd]) is None
 
 
-def test_asking_takes_less_than_half_a_microsecond():
+def test_is_exposed_is_fast():
     tensor = torch.zeros(4)
     seconds = min(timeit.repeat(lambda: is_exposed(tensor), number=10_000, repeat=20)) / 10_000
     assert seconds < 2e-6  # measured 0.15e-6; the bound leaves room for slow machines
@@ -210,7 +210,7 @@ def copying_backend(monkeypatch):
 
 @pytest.mark.parametrize("make_net", [dense, convolution, copying_backend])
 @pytest.mark.parametrize("is_packed_before", [True, False])
-def test_memory_that_others_write_is_read_anew(make_net, is_packed_before, monkeypatch):
+def test_external_writes_into_weights_are_seen(make_net, is_packed_before, monkeypatch):
     mx.random.seed(3)
     net, x, parameters = make_net(monkeypatch)
     net.initialize(mx.init.Normal(0.5))
@@ -240,7 +240,7 @@ def test_memory_that_others_write_is_read_anew(make_net, is_packed_before, monke
 
 
 @pytest.mark.parametrize("exposed", [0, 1, 2, 3])
-def test_8_bit_weights_that_others_write_are_read_anew(exposed):
+def test_external_writes_into_8_bit_weights_are_seen(exposed):
     rng = np.random.RandomState(0)
     weight = torch.from_numpy(rng.randint(-63, 64, (4, 6)).astype("int8"))
     bias = torch.from_numpy(rng.randint(-9, 9, 4).astype("int32"))

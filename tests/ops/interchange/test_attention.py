@@ -29,7 +29,7 @@ def test_groups_of_heads_equal_torch() -> None:
     np.testing.assert_allclose(found.asnumpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_a_cache_gives_what_the_whole_sequence_gives() -> None:
+def test_attention_with_a_cache_equals_attention_over_the_full_sequence() -> None:
     """Two steps with a cache equal the last step without one."""
     q, k, v = _normal(1, 2, 3, 4), _normal(1, 2, 3, 4), _normal(1, 2, 3, 4)
     whole = attention(q, k, v, is_causal=True)

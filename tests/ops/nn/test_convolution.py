@@ -110,7 +110,9 @@ def test_deconvolution_shapes(options: dict, data: tuple, weight: tuple, out: tu
         ((1, 3, 5, 5), (4, 3, 3, 3), {"stride": (0, 0)}),
     ],
 )
-def test_what_does_not_fit_is_refused(data: tuple, weight: tuple, options: dict) -> None:
+def test_inconsistent_shapes_of_convolutions_raise(
+    data: tuple, weight: tuple, options: dict
+) -> None:
     with pytest.raises(MXNetError, match="Convolution"):
         mx.nd.Convolution(
             mx.nd.array(array(*data)),

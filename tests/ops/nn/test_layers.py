@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import mxnet as mx
+from mxnet import autograd, nd
 from mxnet.error import MXNetError
 from mxnet.ops import registry
+from tests.arrays import check
 from tests.batches import check_each
 
 NEGATIVE = np.full((50, 40), -1.0, dtype="float32")
@@ -255,3 +257,14 @@ def test_backward_writes_zeros_for_the_lengths_of_softmax(dtype: str) -> None:
     executor.forward(is_train=True)
     executor.backward(mx.nd.ones((2, 3)))
     assert grads["l"].asnumpy().tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("mode", [autograd.train_mode, autograd.predict_mode, autograd.record])
+def test_dropout_with_p_0_returns_a_copy(mode):
+    x = nd.ones((2,))
+    with mode():
+        y = nd.Dropout(x, p=0)
+    y[:] = 5
+    check(x, 1)
+    x[:] = 3
+    check(y, 5)

@@ -42,7 +42,9 @@ def test_training_moves_the_statistics_by_the_biased_variance(name: str) -> None
 @pytest.mark.parametrize(
     ("train", "use_global_stats"), [(False, False), (True, True), (False, True)]
 )
-def test_otherwise_the_statistics_stay(train: bool, use_global_stats: bool) -> None:
+def test_moving_statistics_change_only_when_training_on_batches(
+    train: bool, use_global_stats: bool
+) -> None:
     gamma, beta, mean, var = states()
     with mx.autograd.record(train_mode=train):
         mx.nd.BatchNorm(
@@ -118,7 +120,7 @@ def test_parameter_shapes() -> None:
     assert infer("InstanceNorm", (2, 4, -1))[0][1:] == [(4,)] * 2
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_inconsistent_shapes_of_normalizations_raise() -> None:
     data = mx.nd.array(DATA)
     with pytest.raises(MXNetError, match="GroupNorm"):
         mx.nd.GroupNorm(data, mx.nd.array([1, 1]), mx.nd.array([0, 0]), num_groups=3)

@@ -52,7 +52,7 @@ def test_channels_last_is_channels_first_permuted(layout: str, convention: str) 
         np.testing.assert_allclose(last.asnumpy(), np.moveaxis(first, 1, -1), rtol=1e-5, atol=1e-6)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_invalid_kernels_of_pooling_raise() -> None:
     data = mx.nd.array(np.zeros((1, 1, 4, 4)))
     for options in (
         {"kernel": (5, 5)},

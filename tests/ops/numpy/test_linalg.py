@@ -80,7 +80,7 @@ assign_number = mx.nd._internal._npi_boolean_mask_assign_scalar
 assign_values = mx.nd._internal._npi_boolean_mask_assign_tensor
 
 
-def test_a_number_goes_where_the_mask_is_true() -> None:
+def test_assign_number_writes_where_the_mask_is_true() -> None:
     x, mask = mx.nd.ones((2, 2)), mx.nd.array([0, 1], dtype="bool")
     assert assign_number(x, mask, value=7).asnumpy().tolist() == [[1, 1], [7, 7]]
     assert assign_number(x, mask, value=7, start_axis=1).asnumpy().tolist() == [[1, 7], [1, 7]]

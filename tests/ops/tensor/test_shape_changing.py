@@ -103,7 +103,7 @@ def test_wrong_codes_are_errors(codes: tuple) -> None:
         lambda x: mx.nd._internal._arange(start=0, stop=0),
     ],
 )
-def test_what_does_not_fit_is_an_error(call: object) -> None:
+def test_inconsistent_shapes_raise(call: object) -> None:
     with pytest.raises(MXNetError):
         call(mx.nd.ones((2, 3)))
 

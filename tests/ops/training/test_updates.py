@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 from collections import defaultdict
 
 import numpy as np
@@ -14,8 +13,9 @@ from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
 from mxnet.ops.training import adam, adaptive, large_batch, sgd
 from mxnet.ops.training.rules import CHUNK, TensorList
+from tests.golden import HERE
 
-GOLDEN = np.load(pathlib.Path(__file__).parents[2] / "golden" / "updates.npz")
+GOLDEN = np.load(HERE / "updates.npz")
 CASES = defaultdict(list)
 for case in json.loads(str(GOLDEN["cases"])):
     CASES[case[0]].append(case[1:])

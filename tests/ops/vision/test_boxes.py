@@ -134,7 +134,7 @@ def test_nothing_is_detected_in_background() -> None:
         assert (rows.asnumpy() == -1).all()
 
 
-def test_priors_belong_to_who_asked() -> None:
+def test_multi_box_prior_returns_a_new_array_each_time() -> None:
     data = mx.nd.zeros((1, 3, 2, 2))
     first = mx.nd.contrib.MultiBoxPrior(data, sizes=(0.5, 0.25))
     wanted = first.asnumpy()

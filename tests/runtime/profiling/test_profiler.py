@@ -282,7 +282,7 @@ def test_calls_about_servers_warn_and_change_nothing():
     assert not control.recording.running
 
 
-def test_mistakes_are_told():
+def test_invalid_arguments_of_the_profiler_raise():
     with pytest.raises(MXNetError, match=r"Cannot find argument 'filenam'.*Did you mean"):
         profiler.set_config(filenam="x")
     with pytest.raises(KeyError):

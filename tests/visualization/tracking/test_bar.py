@@ -175,6 +175,6 @@ def test_one_bar_serves_all_epochs_where_a_logger_shows_them(shows_metrics, monk
     assert each._bar is None
 
 
-def test_validation_is_beside_training_where_a_row_ends_early():
+def test_pair_splits_puts_training_and_validation_next_to_each_other():
     row = {"train_accuracy": 1.0, "train_loss": 2.0, "val_accuracy": 3.0, "val_loss": 4.0}
     assert list(tracker.pair_splits(row).values()) == [1, 3, 2, 4]
