@@ -356,11 +356,12 @@ def run_backward(
 
 def _run_from(session: Any, heads: Any, starts: Sequence[Tensor], retain_graph: bool) -> None:
     """Run backward from tensors of a session's graph, and write what it finds."""
-    leaves = {} if session.has_torch_leaves else session.leaves
+    # With torch's own leaves the engine accumulates, and hooks leave its gradients alone.
+    leaves, found = ({}, None) if session.has_torch_leaves else (session.leaves, {})
     if session.runs_user_code:
         for record, leaf in leaves.items():
             _observe(record, leaf)
-    records, found = tuple(leaves), {}
+    records = tuple(leaves)
     gradients = backward(
         heads, starts, tuple(leaves.values()), keep=bool(retain_graph), found=found
     )
