@@ -199,7 +199,7 @@ class Scheduler:
         return (
             maker.op is not None
             and maker.op.facts.overwritable
-            and maker.outputs == 1
+            and entry.index == 0
             and self.graph.uses[maker, 0] == 1
         )
 
