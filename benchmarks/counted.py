@@ -184,9 +184,7 @@ class Inverted(tn.Module):
         super().__init__()
         wide = before * factor
         first, middle = conv_bn(before, wide, 1), conv_bn(wide, wide, 3, stride, wide)
-        self.body = tn.Sequential(
-            *first, tn.ReLU6(), *middle, tn.ReLU6(), *conv_bn(wide, after, 1)
-        )
+        self.body = tn.Sequential(*first, tn.ReLU6(), *middle, tn.ReLU6(), *conv_bn(wide, after, 1))
         self.adds = stride == 1 and before == after
 
     def forward(self, x: Tensor) -> Tensor:
@@ -351,11 +349,120 @@ def next_words_torch() -> Tensor:
 
 def language(layer: str, hybrid: bool = True) -> Row:
     """Return the row of a language model."""
-    ours = train(
-        lambda: Language(getattr(gluon.rnn, layer)), text, next_words, hybrid=hybrid
-    )
+    ours = train(lambda: Language(getattr(gluon.rnn, layer)), text, next_words, hybrid=hybrid)
     torchs = train_torch(lambda: LanguageTorch(getattr(tn, layer)), text_torch, next_words_torch)
     return Row(f"{layer} language model, {'hybridized' if hybrid else 'eager'}", ours, torchs)
+
+
+# -- optimizers, attention, sparse gradients ------------------------------------------------------
+
+PARAMETERS = 160
+
+
+def update(name: str, **options: Any) -> Callable[[], Step]:
+    """Return what makes an optimizer's step over many parameters."""
+
+    def prepare() -> Step:
+        numbers = list(range(PARAMETERS))
+        weights = [mx.nd.ones((8, 4)) for _ in numbers]
+        grads = [mx.nd.ones((8, 4)) for _ in numbers]
+        updater = mx.optimizer.get_updater(mx.optimizer.create(name, **options))
+        return lambda: updater(numbers, grads, weights)
+
+    return prepare
+
+
+def update_torch(kind: Callable[..., torch.optim.Optimizer], **options: Any) -> Callable[[], Step]:
+    """Return what makes an optimizer's step over many parameters."""
+
+    def prepare() -> Step:
+        weights = [torch.ones(8, 4, requires_grad=True) for _ in range(PARAMETERS)]
+        for weight in weights:
+            weight.grad = torch.ones(8, 4)
+        return kind(weights, foreach=True, **options).step
+
+    return prepare
+
+
+OPTIMIZERS = (
+    ("SGD", update("sgd"), update_torch(torch.optim.SGD, lr=0.01)),
+    (
+        "SGD with momentum",
+        update("sgd", momentum=0.9),
+        update_torch(torch.optim.SGD, lr=0.01, momentum=0.9),
+    ),
+    (
+        "NAG",
+        update("nag", momentum=0.9),
+        update_torch(torch.optim.SGD, lr=0.01, momentum=0.9, nesterov=True),
+    ),
+    ("Adam", update("adam"), update_torch(torch.optim.Adam)),
+    ("AdaGrad", update("adagrad"), update_torch(torch.optim.Adagrad)),
+    ("AdaDelta", update("adadelta"), update_torch(torch.optim.Adadelta)),
+    ("RMSProp", update("rmsprop"), update_torch(torch.optim.RMSprop)),
+    ("Adamax", update("adamax"), update_torch(torch.optim.Adamax)),
+    ("Nadam", update("nadam"), update_torch(torch.optim.NAdam)),
+    ("Signum", update("signum"), None),
+    ("FTRL", update("ftrl"), None),
+    ("LAMB", update("lamb"), None),
+)
+HEADS, MODEL, WORDS_OF_TEXT = 2, 16, 6
+
+
+class Attention(gluon.HybridBlock):
+    """A layer of a transformer: attention, addition, normalization, two dense layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Dense(3 * MODEL, flatten=False, in_units=MODEL)
+        self.out = nn.Dense(MODEL, flatten=False, in_units=MODEL)
+        self.first, self.second = nn.LayerNorm(), nn.LayerNorm()
+        self.wide = nn.Dense(4 * MODEL, flatten=False, in_units=MODEL)
+        self.narrow = nn.Dense(MODEL, flatten=False, in_units=4 * MODEL)
+        self.head = nn.Dense(10)
+
+    def hybrid_forward(self, F: Any, x: Any) -> Any:
+        """Return scores of classes."""
+        parts = F.reshape(self.project(x), (0, 0, 3, HEADS, -1))
+        parts = F.split(F.transpose(parts, (2, 0, 3, 1, 4)), 3, axis=0, squeeze_axis=True)
+        q, k, v = (F.reshape(part, (-3, 0, 0)) for part in parts)
+        scores = F.batch_dot(q, k, transpose_b=True) * (MODEL // HEADS) ** -0.5
+        seen = F.batch_dot(F.softmax(scores), v)
+        seen = F.transpose(F.reshape(seen, (-4, -1, HEADS, 0, 0)), (0, 2, 1, 3))
+        x = self.first(x + self.out(F.reshape(seen, (0, 0, -3))))
+        x = self.second(x + self.narrow(F.LeakyReLU(self.wide(x), act_type="gelu")))
+        return self.head(x)
+
+
+class AttentionTorch(tn.Module):
+    """The same in torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project, self.out = tn.Linear(MODEL, 3 * MODEL), tn.Linear(MODEL, MODEL)
+        self.first, self.second = tn.LayerNorm(MODEL), tn.LayerNorm(MODEL)
+        self.wide, self.narrow = tn.Linear(MODEL, 4 * MODEL), tn.Linear(4 * MODEL, MODEL)
+        self.head = tn.Linear(WORDS_OF_TEXT * MODEL, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return scores of classes."""
+        parts = self.project(x).view(*x.shape[:2], 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = parts
+        scores = q @ k.transpose(-1, -2) * (MODEL // HEADS) ** -0.5
+        seen = (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+        x = self.first(x + self.out(seen))
+        x = self.second(x + self.narrow(F.gelu(self.wide(x))))
+        return self.head(x.flatten(1))
+
+
+def vectors_of_text() -> list[Any]:
+    """Return a batch of embedded sentences."""
+    return [mx.nd.random.normal(shape=(BATCH, WORDS_OF_TEXT, MODEL))]
+
+
+def vectors_of_text_torch() -> list[Tensor]:
+    """Return a batch of embedded sentences."""
+    return [torch.randn(BATCH, WORDS_OF_TEXT, MODEL)]
 
 
 ZOO = gluon.model_zoo.vision
@@ -402,16 +509,12 @@ ROWS = (
     Row(
         "MLP, Adam, hybridized",
         train(mlp, vectors, classes, **ADAM),
-        train_torch(
-            mlp_torch, vectors_torch, classes_torch, optimizer=torch.optim.Adam, lr=0.001
-        ),
+        train_torch(mlp_torch, vectors_torch, classes_torch, optimizer=torch.optim.Adam, lr=0.001),
     ),
     Row(
         "MLP, Adam, eager",
         train(mlp, vectors, classes, hybrid=False, **ADAM),
-        train_torch(
-            mlp_torch, vectors_torch, classes_torch, optimizer=torch.optim.Adam, lr=0.001
-        ),
+        train_torch(mlp_torch, vectors_torch, classes_torch, optimizer=torch.optim.Adam, lr=0.001),
     ),
     Row("MLP, prediction", predict(mlp, vectors), predict_torch(mlp_torch, vectors_torch)),
     Row(
@@ -419,4 +522,15 @@ ROWS = (
         train(dense_norm, vectors, classes),
         train_torch(dense_norm_torch, vectors_torch, classes_torch),
     ),
+    Row(
+        "Attention, hybridized",
+        train(Attention, vectors_of_text, classes),
+        train_torch(AttentionTorch, vectors_of_text_torch, classes_torch),
+    ),
+    Row(
+        "Attention, prediction",
+        predict(Attention, vectors_of_text),
+        predict_torch(AttentionTorch, vectors_of_text_torch),
+    ),
+    *(Row(f"{name} over {PARAMETERS} parameters", *sides) for name, *sides in OPTIMIZERS),
 )

@@ -1,7 +1,7 @@
-"""Count what one steady step costs, beside plain torch: kernels, bytes, waits, Python frames.
+"""Count what one steady step costs, beside plain torch: kernels, bytes, reads, Python frames.
 
 Times depend on the machine, counts do not: kernels that are launched (views left out), bytes that
-they write, values that the host reads and waits for, and Python functions that are entered.
+they write, values that the host reads, for which it waits, and Python functions that are entered.
 
     python -m benchmarks.counts                # print the table
     python -m benchmarks.counts --only LSTM    # only some rows
@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mxnet.ops import families
+from mxnet.runtime import gradients
 
 from . import counted
 
@@ -53,13 +54,13 @@ class Counts(NamedTuple):
     ----------
     kernels : by name.
     written : bytes.
-    waits : values that are read on the host.
+    reads : values that are read on the host.
     frames : Python functions that are entered.
     """
 
     kernels: Counter[str]
     written: int
-    waits: int
+    reads: int
     frames: int
 
     @property
@@ -72,7 +73,7 @@ class _Kernels(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.kernels: Counter[str] = Counter()
-        self.written = self.waits = 0
+        self.written = self.reads = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
@@ -82,7 +83,7 @@ class _Kernels(TorchDispatchMode):
         if name in _FREE or name.startswith("profiler::") or _is_view(func):
             return out
         self.kernels[name] += 1
-        self.waits += name in _READS
+        self.reads += name in _READS
         if func._schema.is_mutable:
             targets = [
                 a for a, s in zip(args, func._schema.arguments, strict=False) if _is_written(s)
@@ -112,11 +113,12 @@ def _bytes(value: Any) -> int:
 @contextlib.contextmanager
 def _reusing_numbers() -> Iterator[None]:
     """Use the constants that are kept; under torch's modes they would be made for each call."""
-    before, families.count_dispatch_modes = families.count_dispatch_modes, lambda: 0
+    before = families.count_dispatch_modes
+    families.count_dispatch_modes = gradients.count_dispatch_modes = lambda: 0
     try:
         yield
     finally:
-        families.count_dispatch_modes = before
+        families.count_dispatch_modes = gradients.count_dispatch_modes = before
 
 
 def count(step: Callable[[], Any]) -> Counts:
@@ -136,7 +138,7 @@ def count(step: Callable[[], Any]) -> Counts:
         sys.setprofile(None)
     with _reusing_numbers(), _Kernels() as seen:
         step()
-    return Counts(seen.kernels, seen.written, seen.waits, frames)
+    return Counts(seen.kernels, seen.written, seen.reads, frames)
 
 
 def measure(row: counted.Row) -> tuple[Counts, Counts | None]:
@@ -158,22 +160,32 @@ def line(name: str, ours: Counts, theirs: Counts | None) -> str:
     other = theirs or Counts(Counter(), 0, 0, 0)
     kernels = _cell(ours.total, theirs and theirs.total)
     written = _cell(ours.written, theirs and theirs.written, 1e6)
-    waits = f"{ours.waits} | {other.waits if theirs else '–'}"
+    reads = f"{ours.reads} | {other.reads if theirs else '–'}"
     frames = f"{ours.frames} | {other.frames if theirs else '–'}"
-    return f"| {name} | {kernels} | {written} | {waits} | {frames} |"
+    return f"| {name} | {kernels} | {written} | {reads} | {frames} |"
 
 
-HEAD = """| step | kernels | torch | ratio | MB written | torch | ratio | waits | torch | frames | torch |
-|---|---|---|---|---|---|---|---|---|---|---|"""
+_COLUMNS = "step|kernels|torch|ratio|MB written|torch|ratio|reads|torch|frames|torch".split("|")
+HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 INTRODUCTION = """# What one step costs
 
 `python -m benchmarks.counts --write` writes this table. It counts one steady step on the CPU:
-kernels (views left out), megabytes that they write, values that the host reads and waits for, and
-Python functions that are entered, beside the same network in idiomatic PyTorch
-(`benchmarks/counted.py` has both). Counts do not depend on the speed of the machine; those of
-prediction, which uses oneDNN's packed layers, may depend on its instructions. "Waits" are values
-that only a CPU is asked for: packed layers look whether their data is finite.
-`tests/behavior/test_counts.py` fails when a count of a small network grows.
+kernels (views left out), megabytes that they write, values that the host reads, and Python
+functions that are entered, beside the same network in idiomatic PyTorch with
+`foreach=True` (`benchmarks/counted.py` has both). Counts do not depend on the speed of the machine.
+`tests/behavior/test_counts.py` fails when the kernels or reads of a small network grow.
+
+What is left above PyTorch, on a CPU:
+
+- Gradients are copied into arrays that keep their memory: one kernel for all small gradients, and
+  one for each large one.
+- Weights of small networks are copied into the order "channels last", and convolutions of few
+  windows are products of matrices (`im2col`, `mm`); both save time on a CPU and are off elsewhere.
+- Labels and indices are floating-point numbers in MXNet: they are converted, and indices clipped.
+- An eager `reshape` is a copy.
+- The gradient of `clip` passes where data is NaN, for which a CPU needs a second kernel.
+- Packed layers in prediction read whether their data is finite. On other devices none is used, and
+  nothing is read (`tests/device/cases/test_traffic.py`).
 
 """
 
@@ -188,11 +200,13 @@ def print_kernels(name: str, ours: Counts, theirs: Counts | None) -> None:
 
 def main() -> None:
     """Print or write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     parser.add_argument("--list", metavar="NAME", help="print the kernels of these rows")
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     chosen = parser.parse_args()
+    if chosen.write and (chosen.only or chosen.list):
+        parser.error("--write needs all rows")
     warnings.filterwarnings("ignore")
     print(HEAD)
     lines = []
@@ -205,7 +219,9 @@ def main() -> None:
         if chosen.list:
             print_kernels(row.name, *counts)
     if chosen.write:
-        TABLE.write_text(INTRODUCTION + "\n".join([HEAD, *lines, ""]))
+        version = torch.__version__.split("+")[0]
+        rows = "\n".join([HEAD, *lines, ""])
+        TABLE.write_text(f"{INTRODUCTION}With torch {version}:\n\n{rows}")
 
 
 if __name__ == "__main__":

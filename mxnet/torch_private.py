@@ -446,9 +446,7 @@ def _native_batch_norm(
     moving_var: Tensor | None = None,
     momentum: float = 0.0,
 ) -> Sequence[Tensor]:
-    return torch.native_batch_norm(
-        data, scale, bias, moving_mean, moving_var, True, momentum, eps
-    )
+    return torch.native_batch_norm(data, scale, bias, moving_mean, moving_var, True, momentum, eps)
 
 
 # With states of torch's kind: `momentum` is the part of the batch, the variance is unbiased.

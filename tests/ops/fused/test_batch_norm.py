@@ -31,7 +31,6 @@ def train(passes: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) 
     """Return all parameters and states after three steps."""
     monkeypatch.setenv("MXNET_GRAPH_PASSES", passes)
     mx.random.seed(3)
-    np.random.seed(3)
     net = network(0.9, 0.5, 0.9)
     net.initialize(mx.init.Xavier())
     net.hybridize()

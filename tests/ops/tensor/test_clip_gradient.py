@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 
-import mxnet as mx
 from mxnet import autograd, nd
 
 INF, NAN = math.inf, math.nan
@@ -63,4 +62,3 @@ def test_second_order_gradient() -> None:
         total = (first * first).sum()
     total.backward()
     assert x.grad.asnumpy().tolist() == [0, 8, 16, 0]
-
