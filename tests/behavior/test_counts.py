@@ -9,7 +9,7 @@ import torch
 
 from benchmarks import counted, counts
 
-SMALL = ("Module", "2 x (conv", "LSTM", "MLP", "Dense")
+SMALL = ("Module", "2 x (conv", "LSTM", "MLP", "Dense", "Attention", "Adam", "RMSProp")
 TEXT = counts.TABLE.read_text(encoding="utf-8")
 
 
