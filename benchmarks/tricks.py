@@ -138,6 +138,17 @@ for _ in range(5):
     step()
 """
 )
+_NORMALIZED = (
+    MX
+    + """
+net = nn.HybridSequential()
+for _ in range(8):
+    net.add(nn.Dense(64), nn.BatchNorm())
+step = squared(*ready(net, 16, 64))
+for _ in range(5):
+    step()
+"""
+)
 _OPTIMIZER = _OPTIMIZER_MX.format(name="adam", options="")
 _TRAINED_CHAIN = """
 import mxnet as mx
@@ -227,6 +238,8 @@ TRICKS = (
         "tests/graph/test_optimize.py::test_unrolled_cells_project_their_input_at_once", number=20),
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
         ("graph/passes/composites.py", "ops/fused/log_likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
+    Trick("join_statistics", "training step of 8 x (Dense, BatchNorm)", _NORMALIZED, "step()",
+        ("graph/passes/statistics.py", "ops/fused/batch_norm.py"), "tests/ops/fused/test_batch_norm.py::test_joined_layers_equal_single_layers", number=20),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
         "tests/runtime/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
 )  # fmt: skip

@@ -425,17 +425,31 @@ fused_optimizers: FusedOptimizers | None = choose(
 
 
 def _batch_norm(
-    data: Tensor, scale: Tensor | None, bias: Tensor | None, eps: float
+    data: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    moving_mean: Tensor | None = None,
+    moving_var: Tensor | None = None,
+    momentum: float = 0.0,
 ) -> Sequence[Tensor]:
-    return torch._batch_norm_impl_index(data, scale, bias, None, None, True, 0.0, eps, True)[:3]
+    states = moving_mean, moving_var
+    return torch._batch_norm_impl_index(data, scale, bias, *states, True, momentum, eps, True)[:3]
 
 
 def _native_batch_norm(
-    data: Tensor, scale: Tensor | None, bias: Tensor | None, eps: float
+    data: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+    moving_mean: Tensor | None = None,
+    moving_var: Tensor | None = None,
+    momentum: float = 0.0,
 ) -> Sequence[Tensor]:
-    return torch.native_batch_norm(data, scale, bias, None, None, True, 0.0, eps)
+    return torch.native_batch_norm(data, scale, bias, moving_mean, moving_var, True, momentum, eps)
 
 
+# With states of torch's kind: `momentum` is the part of the batch, the variance is unbiased.
 normalize_batch: Callable[..., Sequence[Tensor]] = choose(
     "normalize_batch",
     "normalize a batch by the kernel that torch.batch_norm picks, and get its statistics",

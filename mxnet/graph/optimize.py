@@ -20,6 +20,7 @@ from .passes.recompute import recompute, recompute_marked
 from .passes.recurrent import batch_projections, fuse_recurrent, unpack_rnn
 from .passes.segments import block_pointwise
 from .passes.simplify import remove_identities
+from .passes.statistics import join_statistics
 from .quantization.fused_layers import open_layers
 from .quantization.lowering import fuse_quantized
 from .typed_graph import Mode, TypedGraph
@@ -46,8 +47,14 @@ TRAINING_PASSES: tuple[Pass, ...] = (
     fuse_recurrent,
     batch_projections,
     fuse_likelihood,
+    join_statistics,
 )
-DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (unpack_rnn, fuse_recurrent, batch_projections)
+DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (
+    unpack_rnn,
+    fuse_recurrent,
+    batch_projections,
+    join_statistics,
+)
 # For oneDNN's kernels, and for the caches of a processor. Packed layers look at their data before
 # they run, for which the host would have to wait for a device.
 CPU_PASSES: tuple[Pass, ...] = (

@@ -12,7 +12,7 @@ from torch import Tensor
 from .._process.caches import ForkSafeLock
 from .._process.memory import untouched_zeros
 from ..error import InvalidValue, MXNetError, ShapeError, reporting_memory
-from ..torch_private import foreach, has_one_owner, is_zero_tensor
+from ..torch_private import count_dispatch_modes, foreach, has_one_owner, is_zero_tensor
 from .array import leave_graphs, plain, set_leaf, set_member, wrap_plain
 from .backward import NOT_RECORDED, backward
 from .integers import leaf_tensor, truncate
@@ -90,7 +90,7 @@ class Gradient(Source):
             return None
         write_gradients([(self, gradient)])
         found[self] = None
-        return gradient.new_zeros(()).expand(gradient.shape)
+        return _zero_like(gradient).expand(gradient.shape)
 
     def can_be_written(self) -> bool:
         """Return whether the array may change during backward: nothing else is on its memory."""
@@ -133,6 +133,20 @@ class Gradient(Source):
             target._set(empty._shape, *empty._parts())
         else:
             plain(self.array).zero_()
+
+
+_ZEROS: dict[tuple[torch.dtype, torch.device], Tensor] = {}
+
+
+def _zero_like(tensor: Tensor) -> Tensor:
+    """Return a zero of a tensor's type and device; one for all, which nobody writes into."""
+    if type(tensor) is not Tensor or count_dispatch_modes():  # these take tensors of their own
+        return tensor.new_zeros(())
+    key = tensor.dtype, tensor.device
+    zero = _ZEROS.get(key)
+    if zero is None:
+        zero = _ZEROS[key] = tensor.new_zeros(())
+    return zero
 
 
 def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
@@ -356,11 +370,12 @@ def run_backward(
 
 def _run_from(session: Any, heads: Any, starts: Sequence[Tensor], retain_graph: bool) -> None:
     """Run backward from tensors of a session's graph, and write what it finds."""
-    leaves = {} if session.has_torch_leaves else session.leaves
+    # With torch's own leaves the engine accumulates, and hooks leave its gradients alone.
+    leaves, found = ({}, None) if session.has_torch_leaves else (session.leaves, {})
     if session.runs_user_code:
         for record, leaf in leaves.items():
             _observe(record, leaf)
-    records, found = tuple(leaves), {}
+    records = tuple(leaves)
     gradients = backward(
         heads, starts, tuple(leaves.values()), keep=bool(retain_graph), found=found
     )

@@ -28,6 +28,7 @@ from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.fused.prepared_values import Fallback
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
+from ..torch_private import is_view
 from .head_gradients import keep_paths, nodes_behind_output_layers
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Scheduler:
         return (
             maker.op is not None
             and maker.op.facts.overwritable
-            and maker.outputs == 1
+            and entry.index == 0
             and self.graph.uses[maker, 0] == 1
         )
 
@@ -215,14 +216,22 @@ def order_of_making(graph: Graph) -> dict[Node, int]:
     return order
 
 
+# Views that have gradients are not written into: for backward torch would make zeros of the base
+# and copy twice. Results of dense layers on three axes are such views.
+
+
 def _write_unary(
     written: Callable, kernel: Callable, attrs: dict[str, Any], has_one_input: bool
 ) -> Callable:
     def run(data: Tensor) -> Tensor:
-        return written(data) if data.dtype.is_floating_point else kernel(data, **attrs)
+        if data.dtype.is_floating_point and not (data.requires_grad and is_view(data)):
+            return written(data)
+        return kernel(data, **attrs)
 
     def run_with_absent(data: Tensor, *absent: None) -> Tensor:
-        return written(data) if data.dtype.is_floating_point else kernel(data, *absent, **attrs)
+        if data.dtype.is_floating_point and not (data.requires_grad and is_view(data)):
+            return written(data)
+        return kernel(data, *absent, **attrs)
 
     return run if has_one_input else run_with_absent
 
@@ -233,7 +242,11 @@ def _write_binary(
     def run(lhs: Tensor, rhs: Tensor) -> Tensor:
         if lhs.shape != rhs.shape or lhs.dtype is not rhs.dtype:
             return kernel(lhs, rhs, **attrs)
-        return written(rhs, lhs) if target else written(lhs, rhs)
+        if target:
+            lhs, rhs = rhs, lhs
+        if lhs.requires_grad and is_view(lhs):
+            return kernel(rhs, lhs, **attrs) if target else kernel(lhs, rhs, **attrs)
+        return written(lhs, rhs)
 
     return run
 

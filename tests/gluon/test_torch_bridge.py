@@ -145,6 +145,17 @@ def test_one_graph_over_both_worlds():
     np.testing.assert_allclose(w.grad.numpy(), 2 * inner**2 * weight, rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [10, 200])
+def test_gradients_of_any_size_reach_arrays_beside_leaves_of_torch(size):
+    x, w = nd.ones((size, size)), torch.ones(size, size, requires_grad=True)
+    x.attach_grad()
+    with autograd.record():
+        y = nd.from_torch((x * 2).as_torch() * w).sum()
+    y.backward()
+    assert (x.grad.asnumpy() == 2).all()
+    assert (w.grad == 2).all()
+
+
 def test_torchs_backward_writes_and_adds_gradients_of_arrays():
     x, z = nd.array([1.0, 2.0]), nd.array([1.0, 2.0])
     x.attach_grad()
@@ -395,8 +406,8 @@ def test_hybrid_blocks_go_into_torch_compile_whole():
             optimizer.step()
             losses.append(loss.item())
     np.testing.assert_allclose(losses[:3], losses[3:], rtol=1e-4)
-    mean = "norm.running_mean"
-    torch.testing.assert_close(module.get_buffer(mean), twin.get_buffer(mean))
+    for name in ("norm.running_mean", "norm.running_var"):
+        torch.testing.assert_close(module.get_buffer(name), twin.get_buffer(name))
 
 
 def test_blocks_without_a_graph_run_eagerly_inside_torch_compile():

@@ -6,6 +6,22 @@ Users do not call them. Each computes exactly what the nodes compute that it rep
 
 from __future__ import annotations
 
-from . import attention, convolution, dense, log_likelihood, recurrent, subgraph_operators
+from . import (
+    attention,
+    batch_norm,
+    convolution,
+    dense,
+    log_likelihood,
+    recurrent,
+    subgraph_operators,
+)
 
-__all__ = ["attention", "convolution", "dense", "log_likelihood", "recurrent", "subgraph_operators"]
+__all__ = [
+    "attention",
+    "batch_norm",
+    "convolution",
+    "dense",
+    "log_likelihood",
+    "recurrent",
+    "subgraph_operators",
+]

@@ -23,10 +23,9 @@ Normalization = Literal["batch", "null", "valid"]
 
 def _one_less(shares: Tensor, classes: Tensor, amount: float = 1.0) -> Tensor:
     """Take `amount` from each label's class (axis 1); classes out of range take nothing."""
-    count = shares.shape[1]
-    within = (classes >= 0) & (classes < count)
-    taken = within.to(shares.dtype) * -amount
-    return shares.scatter_add(1, classes.clamp(0, count - 1), taken)
+    index = classes.clamp(0, shares.shape[1] - 1)
+    taken = ((index == classes) * -amount).to(shares.dtype)
+    return shares.scatter_add(1, index, taken)
 
 
 # -- softmax --------------------------------------------------------------------------------------
@@ -183,7 +182,9 @@ def softmax_output_gradient(
             scale = grad_scale / max(label.numel(), 1)
         else:
             scale = grad_scale / shares.shape[2] if multi_output else grad_scale
-        result = (result * scale).reshape(out.shape)
+        if type(scale) is not float or scale != 1.0:
+            result = result * scale
+        result = result.reshape(out.shape)
     # 1.9.1 multiplies by the output itself here, not by the gradient that comes in.
     return (result * out if out_grad else result), None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -9,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ...accelerator import has_cuda
 from ...error import DTypeError, ShapeError
-from ...torch_private import normalize_batch
+from ...torch_private import foreach, normalize_batch
 from ..attributes import Count
 from ..declare import OneAux, Op, OpContext, ZeroAux, op
 from ..families import number
@@ -24,24 +26,54 @@ def _variance(inverse_std: Tensor, eps: float) -> Tensor:
     return inverse_std.pow(-2).sub_(number(eps, inverse_std.dtype))
 
 
-def _normalize(
+def _normalize_and_move(
+    data: Tensor,
+    scale: Tensor | None,
+    beta: Tensor,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    eps: float,
+    momentum: float,
+) -> Sequence[Tensor]:
+    """Normalize by the batch, and move the statistics toward its mean and biased variance.
+
+    Torch's kernel moves zeros by ``(n - 1) / n`` of its unbiased variance, which is NaN for a
+    single number. Devices whose operators run on the CPU lose what kernels write into states.
+    """
+    size = data.numel() // data.shape[1]
+    if size > 1 and (data.is_cpu or has_cuda()):
+        unused, var = torch.empty_like(moving_mean), torch.zeros_like(moving_var)
+        out, mean, inverse_std = normalize_batch(
+            data, scale, beta, eps, unused, var, (size - 1) / size
+        )
+    else:
+        out, mean, inverse_std = normalize_batch(data, scale, beta, eps)
+        var = _variance(inverse_std, eps)
+    foreach("lerp_")([moving_mean, moving_var], [mean, var], 1.0 - momentum)
+    return out, mean, inverse_std
+
+
+def normalize(
     data: Tensor,
     gamma: Tensor,
     beta: Tensor,
     moving_mean: Tensor,
     moving_var: Tensor,
     eps: float,
-    momentum: float,
+    momentum: float | None,
     fix_gamma: bool,
     by_batch: bool,
     axis: int,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Return the result, and mean and 1/std of the batch when it was normalized by them."""
+    """Return the result, and mean and 1/std of the batch when it was normalized by them.
+
+    A `momentum` of None leaves the moving statistics alone.
+    """
     ndim = data.ndim
     axis = axis + ndim if axis < 0 else axis
     if ndim == 1 and axis == 0:  # torch wants an axis of samples
         parameters = gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch
-        out, mean, inverse_std = _normalize(data.unsqueeze(0), *parameters, 1)
+        out, mean, inverse_std = normalize(data.unsqueeze(0), *parameters, 1)
         return out.squeeze(0), mean, inverse_std
     if axis != 1:
         data = data.movedim(axis, 1)
@@ -54,9 +86,11 @@ def _normalize(
         moving_mean, moving_var = moving_mean.detach(), moving_var.detach()
     mean = inverse_std = None
     if by_batch and data.numel():  # an empty batch has no statistics
-        out, mean, inverse_std = normalize_batch(data, scale, beta, eps)
-        moving_mean.lerp_(mean, 1.0 - momentum)
-        moving_var.lerp_(_variance(inverse_std, eps), 1.0 - momentum)
+        if momentum is None:
+            out, mean, inverse_std = normalize_batch(data, scale, beta, eps)
+        else:
+            states = moving_mean, moving_var
+            out, mean, inverse_std = _normalize_and_move(data, scale, beta, *states, eps, momentum)
     else:
         out = torch.batch_norm(data, scale, beta, moving_mean, moving_var, False, 0.0, eps, True)
     return out if axis == 1 else out.movedim(1, axis), mean, inverse_std
@@ -75,7 +109,7 @@ def _statistics(
     return mean, inverse_std
 
 
-def _channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
+def channel_shapes(ins: Shapes, outs: Shapes, attrs: dict) -> tuple[Shapes, Shapes]:
     """The result is like data; parameters, states and statistics have one number per channel."""
     data = unify(ins[0], outs[0], "data and output of batch normalization")
     if data is None:
@@ -112,7 +146,7 @@ def _batch_outputs(attrs: dict) -> tuple[str, ...]:
     "_npx_batch_norm",
     outputs=_batch_outputs,
     total=3,
-    shape=_channel_shapes,
+    shape=channel_shapes,
     bfloat16="any",
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
     overwritable=True,
@@ -154,7 +188,7 @@ def batch_norm(
            [2.5]], dtype=float32)
     """
     by_batch = run.training and not use_global_stats
-    out, mean, inverse_std = _normalize(
+    out, mean, inverse_std = normalize(
         data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, axis
     )
     if output_mean_var:
@@ -166,7 +200,7 @@ def batch_norm(
     "BatchNorm_v1",
     outputs=_batch_outputs,
     total=3,
-    shape=_channel_shapes,
+    shape=channel_shapes,
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
     overwritable=True,
     keeps_layout=True,
@@ -211,7 +245,7 @@ def batch_norm_v1(
     "_contrib_SyncBatchNorm",
     outputs=_batch_outputs,
     total=3,
-    shape=_channel_shapes,
+    shape=channel_shapes,
     precision="full",
     full_precision_inputs=("gamma", "beta", "moving_mean", "moving_var"),
     overwritable=True,
@@ -259,7 +293,7 @@ def sync_batch_norm(
         moving_mean.detach().lerp_(mean, 1.0 - momentum)
         moving_var.detach().lerp_(var, 1.0 - momentum)
         return (out, mean, var) if output_mean_var else out
-    out, mean, inverse_std = _normalize(
+    out, mean, inverse_std = normalize(
         data, gamma, beta, moving_mean, moving_var, eps, momentum, fix_gamma, by_batch, 1
     )
     if not output_mean_var:
@@ -274,7 +308,7 @@ def sync_batch_norm(
     attributes_of=batch_norm,
     outputs=_batch_outputs,
     total=4,
-    shape=_channel_shapes,
+    shape=channel_shapes,
 )
 def batch_norm_with_relu(
     data: Tensor,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...accelerator import has_cuda
 from ...error import DTypeError
 from ..declare import Epilogue, Op, op
 from ..families import BOOL, Kernel, in_floating_point, number, refuse_bool, shown, unary
@@ -322,6 +325,54 @@ unary(
 )
 
 
+class _Limits(NamedTuple):
+    """Limits of `clip` in a data type, and the numbers before and after them."""
+
+    low: float
+    high: float
+    before: float
+    after: float
+
+
+@lru_cache(maxsize=1024)
+def _limits_in(dtype: torch.dtype, low: float, high: float) -> _Limits:
+    low = -math.inf if math.isnan(low) else low
+    high = math.inf if math.isnan(high) else high
+    limits = torch.tensor([low, high], dtype=dtype, device="cpu")
+    if dtype is torch.float16:  # torch 2.8 has no kernel
+        beyond = np.nextafter(limits.numpy(), np.array([-np.inf, np.inf], np.float16))
+    else:
+        ends = torch.tensor([-math.inf, math.inf], dtype=dtype, device="cpu")
+        beyond = torch.nextafter(limits, ends)
+    return _Limits(*limits.tolist(), *beyond.tolist())
+
+
+class _Clip(torch.autograd.Function):
+    """Clamp with MXNet's gradient: it passes at the limits, too, and where data is NaN.
+
+    Torch's kernel for the gradient of `hardtanh` is zero at the limits, so it gets the numbers
+    beyond them. Not on CUDA, but elsewhere it may be zero where data is NaN: a number between the
+    limits takes its place. So does the largest number for infinity, where a limit is infinite.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, low: float, high: float) -> Tensor:
+        ctx.save_for_backward(data)
+        ctx.limits = low, high
+        return torch.clamp(data, low, high)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple:
+        (data,) = ctx.saved_tensors
+        low, high, before, after = _limits_in(data.dtype, *ctx.limits)
+        value, inf = data.detach(), math.inf
+        if data.is_cpu or not has_cuda() or low == -inf or high == inf:
+            largest = None if high == inf else inf
+            smallest = None if low == -inf else -inf
+            value = torch.nan_to_num(value, min(max(low, 0.0), high), largest, smallest)
+        return torch.ops.aten.hardtanh_backward(grads[0], value, before, after), None, None
+
+
 @op(
     "clip",
     "_npi_clip",
@@ -349,10 +400,8 @@ def clip(data: Tensor, *, a_min: float, a_max: float) -> Tensor:
     if dtype.is_floating_point:
         if a_min > a_max:
             return _clip_crossed(data, a_min, a_max)
-        if data.requires_grad:  # the gradient passes at the limits, where torch may divide it
-            value = data.detach()
-            cut = torch.clamp(value, a_min, a_max)
-            return torch.where((value < a_min) | (value > a_max), cut, data)  # NaN passes, too
+        if data.requires_grad and torch.is_grad_enabled():
+            return _Clip.apply(data, a_min, a_max)
         return torch.clamp(data, a_min, a_max)
     if dtype is BOOL:
         raise refuse_bool("clip")

@@ -152,13 +152,13 @@ class Rule:
     ) -> None:
         """Change weights and states of one dtype and device in place.
 
-        Formulas that make temporary arrays run in chunks, so that the arrays stay in the cache.
+        On a CPU formulas that make temporary arrays run in chunks, so that these stay in the cache.
         """
         count = len(weights)
         lists = (weights, grads, *states)
         if count == 1:
             self.formula(*(t and t[0] for t in lists), **numbers)
-        elif count <= CHUNK or (self._in_one_pass and self._in_one_pass(**numbers)):
+        elif count <= CHUNK or not weights[0].is_cpu or self._is_one_pass(numbers):
             own: list[TensorList | None] = []
             for tensors in lists:
                 if tensors is not None and not isinstance(tensors, TensorList):
@@ -169,6 +169,9 @@ class Rule:
             for start in range(0, count, CHUNK):
                 part = (t and TensorList(t[start : start + CHUNK]) for t in lists)
                 self.formula(*part, **numbers)
+
+    def _is_one_pass(self, numbers: Mapping[str, Any]) -> bool:
+        return self._in_one_pass is not None and self._in_one_pass(**numbers)
 
     # -- operators ----------------------------------------------------------------------------
 

@@ -1,0 +1,231 @@
+"""Count what one steady step costs, beside plain torch: kernels, bytes, reads, Python frames.
+
+Times depend on the machine, counts do not: kernels that are launched (views left out), bytes that
+they write, values that the host reads, for which it waits, and Python functions that are entered.
+
+    python -m benchmarks.counts                # print the table
+    python -m benchmarks.counts --only LSTM    # only some rows
+    python -m benchmarks.counts --list NAME    # the kernels of one row, on both sides
+    python -m benchmarks.counts --write        # write benchmarks/COUNTS.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mxnet.ops import families
+from mxnet.runtime import gradients
+
+from . import counted
+
+WARM_STEPS = 4  # programs are prepared in the first, states of optimizers are made, caches fill
+TABLE = Path(__file__).with_name("COUNTS.md")
+# They allocate or rename, but launch nothing.
+_FREE = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "detach",
+    "lift_fresh",
+    "_unsafe_view",
+    "_reshape_alias",
+}
+# The host waits for their values.
+_READS = {"_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "_unique2"}
+
+
+class Counts(NamedTuple):
+    """What one step costs.
+
+    Parameters
+    ----------
+    kernels : by name.
+    written : bytes.
+    reads : values that are read on the host.
+    frames : Python functions that are entered.
+    """
+
+    kernels: Counter[str]
+    written: int
+    reads: int
+    frames: int
+
+    @property
+    def total(self) -> int:
+        """The number of kernels."""
+        return self.kernels.total()
+
+
+class _Kernels(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: Counter[str] = Counter()
+        self.written = self.reads = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        name = func._schema.name.removeprefix("aten::")
+        if name in _FREE or name.startswith("profiler::") or _is_view(func):
+            return out
+        self.kernels[name] += 1
+        self.reads += name in _READS
+        if func._schema.is_mutable:
+            targets = [
+                a for a, s in zip(args, func._schema.arguments, strict=False) if _is_written(s)
+            ]
+            targets += [v for k, v in (kwargs or {}).items() if k == "out" or k.endswith("_out")]
+            self.written += _bytes(targets)
+        else:
+            self.written += _bytes(out)
+        return out
+
+
+def _is_written(argument: Any) -> bool:
+    return argument.alias_info is not None and argument.alias_info.is_write
+
+
+def _is_view(func: Any) -> bool:
+    results = func._schema.returns
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in results)
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, Tensor):
+        return value.nbytes if value.layout is torch.strided else 0
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0
+
+
+@contextlib.contextmanager
+def _reusing_numbers() -> Iterator[None]:
+    """Use the constants that are kept; under torch's modes they would be made for each call."""
+    before = families.count_dispatch_modes
+    families.count_dispatch_modes = gradients.count_dispatch_modes = lambda: 0
+    try:
+        yield
+    finally:
+        families.count_dispatch_modes = gradients.count_dispatch_modes = before
+
+
+def count(step: Callable[[], Any]) -> Counts:
+    """Return what a step costs once it is steady."""
+    for _ in range(WARM_STEPS):
+        step()
+    frames = 0
+
+    def profile(frame: object, event: str, _: object) -> None:
+        nonlocal frames
+        frames += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    with _reusing_numbers(), _Kernels() as seen:
+        step()
+    return Counts(seen.kernels, seen.written, seen.reads, frames)
+
+
+def measure(row: counted.Row) -> tuple[Counts, Counts | None]:
+    """Return the counts of a row, of MXNext and of torch."""
+    torch.manual_seed(0)
+    ours = count(row.ours())
+    return ours, None if row.torch is None else count(row.torch())
+
+
+def _cell(ours: float, theirs: float | None, unit: float = 1) -> str:
+    if theirs is None:
+        return f"{ours / unit:,.4g} | – | –"
+    ratio = f"{ours / theirs:.2f}" if theirs else "–"
+    return f"{ours / unit:,.4g} | {theirs / unit:,.4g} | {ratio}"
+
+
+def line(name: str, ours: Counts, theirs: Counts | None) -> str:
+    """Return a line of the table."""
+    other = theirs or Counts(Counter(), 0, 0, 0)
+    kernels = _cell(ours.total, theirs and theirs.total)
+    written = _cell(ours.written, theirs and theirs.written, 1e6)
+    reads = f"{ours.reads} | {other.reads if theirs else '–'}"
+    frames = f"{ours.frames} | {other.frames if theirs else '–'}"
+    return f"| {name} | {kernels} | {written} | {reads} | {frames} |"
+
+
+_SIDES = ("torch", "ratio")
+_COLUMNS = ("step", "kernels", *_SIDES, "MB written", *_SIDES, "reads", "torch", "frames", "torch")
+HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
+INTRODUCTION = """# What one step costs
+
+`python -m benchmarks.counts --write` writes this table. It counts one steady step on the CPU:
+kernels (views left out), megabytes that they write, values that the host reads, and Python
+functions that are entered, beside the same network in idiomatic PyTorch with
+`foreach=True` (`benchmarks/counted.py` has both). Counts do not depend on the speed of the machine.
+`tests/behavior/test_counts.py` fails when the kernels or reads of a small network grow.
+
+What is left above PyTorch, on a CPU:
+
+- Gradients are copied into arrays that keep their memory: one kernel for all small gradients, and
+  one for each large one.
+- Weights of small networks are copied into the order "channels last", and convolutions of few
+  windows are products of matrices (`im2col`, `mm`); both save time on a CPU and are off elsewhere.
+- Labels and indices are floating-point numbers in MXNet: they are converted, and indices clipped.
+- An eager `reshape` is a copy.
+- The gradient of `clip` passes where data is NaN, for which a CPU needs a second kernel.
+- Optimizers that make temporary arrays take 32 weights at a time on a CPU, so that the arrays stay
+  in its cache, and all at once elsewhere. What PyTorch's read are counts of steps.
+- Packed layers in prediction read whether their data is finite. On other devices none is used, and
+  nothing is read (`tests/device/cases/test_traffic.py`).
+
+"""
+
+
+def print_kernels(name: str, ours: Counts, theirs: Counts | None) -> None:
+    """Print the kernels of a row."""
+    print(name)
+    other: Counter[str] = Counter() if theirs is None else theirs.kernels
+    for kernel in sorted({*ours.kernels, *other}, key=lambda k: other[k] - ours.kernels[k]):
+        print(f"    {kernel:40} {ours.kernels[kernel]:5} {other[kernel]:5}")
+
+
+def main() -> None:
+    """Print or write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="rows whose name has this text")
+    parser.add_argument("--list", metavar="NAME", help="print the kernels of these rows")
+    parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
+    chosen = parser.parse_args()
+    if chosen.write and (chosen.only or chosen.list):
+        parser.error("--write needs all rows")
+    warnings.filterwarnings("ignore")
+    print(HEAD)
+    lines = []
+    for row in counted.ROWS:
+        if (chosen.list or chosen.only) not in row.name:
+            continue
+        counts = measure(row)
+        lines.append(line(row.name, *counts))
+        print(lines[-1], flush=True)
+        if chosen.list:
+            print_kernels(row.name, *counts)
+    if chosen.write:
+        version = torch.__version__.split("+")[0]
+        rows = "\n".join([HEAD, *lines, ""])
+        TABLE.write_text(f"{INTRODUCTION}With torch {version}:\n\n{rows}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""No step of a small network launches more kernels, or reads more values, than the table says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from benchmarks import counted, counts
+
+SMALL = ("Module", "2 x (conv", "LSTM", "MLP", "Dense", "Attention", "Adam", "RMSProp")
+TEXT = counts.TABLE.read_text(encoding="utf-8")
+
+
+def limits() -> dict[str, tuple[int, int]]:
+    """Return kernels and reads of each row of the table."""
+    rows = [line.split(" | ") for line in TEXT.splitlines() if line.startswith("| ")]
+    return {row[0][2:]: (int(row[1].replace(",", "")), int(row[7])) for row in rows[1:]}
+
+
+def test_the_table_has_every_row() -> None:
+    assert list(limits()) == [row.name for row in counted.ROWS]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in counted.ROWS if row.name.startswith(SMALL)], ids=lambda row: row.name
+)
+def test_counts_do_not_grow(row: counted.Row) -> None:
+    counts_of = re.search(r"With torch (\d+\.\d+)", TEXT)
+    if counts_of is None or not torch.__version__.startswith(counts_of[1]):
+        pytest.skip("another version of torch has other kernels")
+    ours = counts.count(row.ours())
+    kernels, reads = limits()[row.name]
+    assert ours.total <= kernels, dict(ours.kernels)
+    assert ours.reads <= reads
