@@ -10,17 +10,17 @@ same for the parts named, or for ``all``: try it if a new torch gives wrong resu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib import import_module
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ._process import env
 
-Part = TypeVar("Part")
 PARTS: dict[str, str] = {}  # what each part is for
 UNAVAILABLE: dict[str, str] = {}  # why a part is not used
 
@@ -34,10 +34,10 @@ def is_wanted(name: str) -> bool:
 def choose(
     name: str,
     purpose: str,
-    find: Callable[[], Part],
-    works: Callable[[Part], bool],
-    otherwise: Part,
-) -> Part:
+    find: Callable[[], Any],
+    works: Callable[[Any], object],
+    otherwise: Any,
+) -> Any:
     """Return a private part of torch if it works here, else its public alternative.
 
     Parameters
@@ -87,7 +87,7 @@ def _run_publicly(
     allow_unreachable: bool,
     accumulate_grad: bool,
 ) -> Sequence[Tensor | None] | None:
-    options = {"retain_graph": keep, "create_graph": create}
+    options: dict[str, Any] = {"retain_graph": keep, "create_graph": create}
     if accumulate_grad:
         return torch.autograd.backward(heads, starts, **options)
     return torch.autograd.grad(heads, leaves, starts, allow_unused=allow_unreachable, **options)
@@ -193,7 +193,7 @@ def _counts(count: Callable[[Tensor], int]) -> bool:
 count_writes: Callable[[Tensor], int] = choose(
     "count_writes",
     "see whether a tensor was written since a packed weight was made of it",
-    lambda: torch._C.TensorBase._version.__get__,
+    lambda: vars(torch._C.TensorBase)["_version"].__get__,
     _counts,
     _no_count,
 )
@@ -510,6 +510,31 @@ assert_async: Callable[[Tensor, str], None] = choose(
     lambda: torch._assert_async,
     lambda check: check(torch.tensor(True), "") is None,
     _refuse_check,
+)
+
+
+@contextmanager
+def _switch_onednn_off() -> Iterator[None]:
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
+
+
+def _switches(scope: Callable[[], Any]) -> bool:
+    with scope():
+        inside = torch.backends.mkldnn.enabled
+    return not inside
+
+
+without_onednn: Callable[[], Any] = choose(
+    "without_onednn",
+    "run kernels without oneDNN inside torch.compile, which refuses to change other settings",
+    lambda: _switch_onednn_off,
+    _switches,
+    lambda: torch.backends.mkldnn.flags(enabled=False),
 )
 
 

@@ -19,6 +19,7 @@ from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..runtime.program import Program
 from ..runtime.recording import state
+from ..torch_private import without_onednn
 from .hybrid import HybridBlock, flatten, regroup
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
     before, state.training = state.training, training
     # oneDNN's LSTM returns nothing for a result that is not needed; AOTAutograd refuses that.
     try:
-        with torch.backends.mkldnn.flags(enabled=False):
+        with without_onednn():
             return program.run(tensors)
     finally:
         state.training = before
