@@ -58,8 +58,6 @@ class AttrScope(metaclass=AssignableClass):
 
 
 class _Current(threading.local):
-    """Each thread has its own innermost scope."""
-
     def __init__(self) -> None:
         self.value = AttrScope()
 

@@ -246,7 +246,6 @@ class _DecreasingScheduler(LRScheduler):
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         if num_update <= self.max_update:

@@ -75,8 +75,6 @@ class Prefix(NameManager):
 
 
 class _Current(threading.local):
-    """Each thread counts on its own."""
-
     def __init__(self) -> None:
         self.value = NameManager()
 

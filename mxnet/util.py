@@ -167,7 +167,6 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
 
 
 def _decorate(func: Any, name: str, scope: Callable[[], Any]) -> Any:
-    """Return a function that runs in a scope, or a class all of whose methods do."""
     if inspect.isclass(func):
         for key, value in _members(func).items():
             wrapped = _decorate_member(value, name, scope)

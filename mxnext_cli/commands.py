@@ -116,8 +116,6 @@ def load_runner(args: argparse.Namespace) -> Runner:
 
 
 class _PrintVersion(argparse.Action):
-    """Print the versions and end."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import importlib.metadata
 
@@ -171,7 +169,6 @@ def _add_model_of_samples(parser: Parser) -> None:
 
 
 def _add_preparation(parser: Parser) -> None:
-    """Add how images become arrays."""
     add = parser.add_argument_group("images").add_argument
     add("--resize", type=_positive, help="length of the shorter edge, first")
     add("--crop", type=_positive, help="cut a square from the center, then")
@@ -607,7 +604,6 @@ def print_completion(args: argparse.Namespace) -> int:
 
 
 def _actions(name: str) -> list[argparse.Action]:
-    """Return the arguments of a command as argparse holds them."""
     parser = Parser(prog=f"mx {name}")
     COMMANDS[name].declare(parser)
     return parser._actions

@@ -195,7 +195,6 @@ WRITERS = {"mxnet": _write_mxnet, "int8": _write_int8}
 
 
 def _print(args: argparse.Namespace, report: Report, names: list[str], files: list[str]) -> None:
-    """Print the largest errors of each output, and the input on which it is the largest."""
     if args.to == "safetensors":
         names = [f"{len(report.rows)} arrays"]
         rows = {"stored": [report.largest]}

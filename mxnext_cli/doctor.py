@@ -231,7 +231,6 @@ def _disk_problems() -> list[str]:
 
 
 def _result_problems() -> list[str]:
-    """Compute something and compare it with NumPy."""
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     result = nd.dot(nd.array(a), nd.array(a.T)).asnumpy()
     right = a @ a.T

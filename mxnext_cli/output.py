@@ -52,7 +52,6 @@ def _cell(value: Any) -> str:
 def _print_rich(
     title: str, headings: Sequence[str], rows: list[list[str]], right: frozenset[int]
 ) -> bool:
-    """Print by rich, if it is installed."""
     try:
         from rich import box
         from rich.console import Console

@@ -53,7 +53,6 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 
 def _cut(model: Model, names: str | None) -> object:
-    """Return the symbol, or the part of it that ends in the named outputs."""
     if names is None:
         return model.symbol
     internals = model.symbol.get_internals()

@@ -283,7 +283,6 @@ def _read_arrays(file: BinaryIO, suffix: str, name: str) -> dict[str, np.ndarray
 
 
 def _add_batch_axis(value: np.ndarray, shape: Shape | None, path: Path) -> np.ndarray:
-    """Return an array with a batch axis, in the shape that was asked for."""
     if value.dtype.kind not in "fiub":
         raise CommandError(f"{path}: it holds {value.dtype}, not numbers")
     if shape is None:

@@ -74,7 +74,6 @@ def _c_function(function: Callable[..., None]) -> Callable[..., int]:
 
 
 def _number(value: Any) -> int:
-    """Return an integer, or that of a ctypes object."""
     return getattr(value, "value", value) or 0
 
 

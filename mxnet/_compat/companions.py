@@ -77,8 +77,6 @@ class _Finder(MetaPathFinder):
 
 
 class _CallingLoader(Loader):
-    """Loads a module as its own loader does, and then calls functions with it."""
-
     def __init__(self, loader: Any, functions: Sequence[tuple[Function, During]]) -> None:
         self._loader, self._functions = loader, functions
 
@@ -86,11 +84,9 @@ class _CallingLoader(Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the module's own loader makes."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then the functions."""
         with ExitStack() as contexts:
             for _, during in self._functions:
                 contexts.enter_context(during())

@@ -14,7 +14,6 @@ class LearningRateScheduler:
         self.base_lr = 0.01
 
     def __call__(self, iteration: int) -> float:
-        """Return the learning rate after `iteration` updates."""
         raise NotImplementedError("must override this")
 
 

@@ -101,7 +101,6 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         return ModuleSpec(fullname, self, origin=found.origin, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the module that the name means in the place of the new one."""
         sys.modules[module.__name__] = importlib.import_module(self._real_name(module.__name__))
 
     def get_code(self, fullname: str) -> CodeType | None:
@@ -111,7 +110,6 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         return spec.loader.get_code(spec.name)
 
     def get_source(self, fullname: str) -> str | None:
-        """Return the source of the module."""
         spec = find_spec(self._real_name(fullname))
         assert spec is not None and isinstance(spec.loader, InspectLoader)
         return spec.loader.get_source(spec.name)

@@ -101,8 +101,6 @@ def _download_once(address: str, target: Path, sha1: str | None, verify_ssl: boo
 
 
 class _HashedFile:
-    """A file to write whose content is hashed on the way."""
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.digest = hashlib.sha1(usedforsecurity=False)

@@ -251,7 +251,6 @@ class RecordReader:
     # One record. Every length is compared with the bytes that remain before it is used.
 
     def _record(self, at: int) -> tuple[bytes, int]:
-        """Return the record at an offset and the offset behind it."""
         contents, end = self._contents(at)
         return self._join_parts(contents), end
 
@@ -297,7 +296,6 @@ class RecordReader:
     # Looking for records after damage.
 
     def _is_whole(self, at: int) -> bool:
-        """Whether a record can be read at an offset, or the file ends there."""
         try:
             return at >= self.size or bool(self._contents(at, strictly=True))
         except FormatError:

@@ -46,7 +46,6 @@ class _BlockScope:
     def create(
         prefix: str | None, params: ParameterDict | None, hint: str
     ) -> tuple[str, ParameterDict]:
-        """Return prefix and parameters for a new block, as the scope around it asks."""
         scope = getattr(_BlockScope._current, "value", None)
         if scope is None:
             if prefix is None:
@@ -139,7 +138,6 @@ class Block:
         return f"{type(self).__name__}(\n" + "\n".join(parts) + "\n)"
 
     def _repr_html_(self) -> str:
-        """Show the layers as a tree in a notebook."""
         return block_html(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -165,7 +163,6 @@ class Block:
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """Return the word that automatic names begin with."""
         return type(self).__name__.lower()
 
     # -- names and parts ----------------------------------------------------------------------
@@ -649,7 +646,6 @@ _CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long w
 
 
 def _blocks_within(container: Any) -> Iterator[Block]:
-    """Yield the blocks in nested plain containers."""
     for item in container.values() if isinstance(container, dict) else container:
         if isinstance(item, Block):
             yield item

@@ -63,7 +63,6 @@ class _Failure:
         self.notes = [*getattr(error, "__notes__", ()), *_signature_hint(block, error)]
 
     def enclose(self, block: Block) -> None:
-        """Put an enclosing block before the path."""
         inner = self.outermost
         keys = [key for key, child in block._children.items() if child is inner]
         self.path = [*(keys[:1] or [type(inner).__name__]), *self.path]

@@ -269,7 +269,6 @@ class HybridBlock(Block):
         return self._cached_op.compiled(feed, training)
 
     def _is_traceable(self) -> bool:
-        """Return whether the block and all its children can be traced into a graph."""
         children = (c for c in self._children.values() if isinstance(c, HybridBlock))
         return self._has_graph and all(child._is_traceable() for child in children)
 
@@ -309,7 +308,6 @@ class HybridBlock(Block):
         return self._cached_graph
 
     def _trace(self, inputs: Sequence) -> Any:
-        """Return what the block makes of symbols."""
         params = {name: param.var() for name, param in self._reg_params.items()}
         with self.name_scope():
             return self.hybrid_forward(symbol, *inputs, **params)
@@ -410,12 +408,10 @@ class HybridBlock(Block):
             raise failed from error
 
     def _initialize_for(self, *args: Any) -> None:
-        """Finish deferred initialization for these inputs."""
         with FIRST_CALL:
             self._initialize(args, self.collect_params().values())
 
     def _initialize(self, args: tuple, params: Iterable[Parameter]) -> None:
-        """Initialize those parameters that still wait for their shapes."""
         waiting = [param for param in params if param._deferred_init]
         if waiting:
             self._deferred_infer_shape(*args)
@@ -477,7 +473,6 @@ class HybridBlock(Block):
                 )
 
     def _run_graph(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> Any:
-        """Run the prepared graph on arguments, of which these are the arrays."""
         # 2. The feed: parameters, held since the last call if nothing has changed, and the arrays.
         held = self._held
         is_flat = arrays is args and self._in_format == [0] * len(args)
@@ -515,7 +510,6 @@ class HybridBlock(Block):
         return [arrays[i] if array is None else array for i, array in self._gather(ctx, args)]
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
-        """Return the parameters' arrays on a context, initializing those that wait."""
         generation = Generation.number
         try:
             arrays = [

@@ -50,7 +50,6 @@ def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any =
 
 
 def _reshape_like(F: Any, x: Any, y: Any) -> Any:
-    """Give `x` the shape of `y`."""
     return F.reshape_like(x, y)
 
 
@@ -84,7 +83,6 @@ class Loss(HybridBlock):
         raise NotImplementedError
 
     def _finish(self, F: Any, loss: Any, sample_weight: Any, weight: Any = None) -> Any:
-        """Weight the values and take the mean of each sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 

@@ -93,7 +93,6 @@ def _shapes(value: Any) -> str:
 
 
 def _bytes(value: Any) -> int:
-    """Return the memory of nested outputs."""
     if isinstance(value, NDArray):
         return value.size * to_torch(value.dtype).itemsize
     return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0

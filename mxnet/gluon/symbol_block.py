@@ -238,5 +238,4 @@ def _as_group(inputs: Any) -> list:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Return what all names begin with."""
     return os.path.commonprefix(list(names))  # noqa: RUF071 (letter by letter is meant)

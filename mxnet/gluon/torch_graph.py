@@ -74,7 +74,6 @@ def _as_placeholder(value: Any) -> Any:
 
 
 def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
-    """Run each operator of a graph by its own kernel."""
     tensors = [feed[node.name] for node in graph.variables]
     names = [node.name for node in graph.variables]
     device = tensors[0].device

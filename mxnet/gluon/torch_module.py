@@ -80,7 +80,6 @@ class GluonModule(nn.Module):
         self._parts = [m for m in self.modules() if isinstance(m, GluonModule) and m is not self]
 
     def _register(self, path: str, param: Parameter) -> None:
-        """Register a tensor under a name, in which dots separate modules."""
         *folders, name = path.split(".")
         owner: nn.Module = self
         for folder in folders:
@@ -156,7 +155,6 @@ def _module_of(block: Block, modules: dict[int, nn.Module]) -> nn.Module:
 
 
 def _own_parameters(block: Block) -> dict[str, Parameter]:
-    """Return the parameters of a block by attribute, then those that are no attributes."""
     params = dict(block._reg_params)
     registered = set(map(id, params.values()))
     for name, param in block.params.items():

@@ -122,7 +122,6 @@ class Trainer:
         self._overwritten: dict[int, Parameter] = {}  # since the last step
 
     def _repr_html_(self) -> str:
-        """Show the optimizer and what it trains in a notebook."""
         optimizer = self._optimizer
         trained = [p for p in self._params if p.grad_req != "null"]
         scheduler = optimizer.lr_scheduler
@@ -446,7 +445,6 @@ class Trainer:
     def _row_sparse_pull(
         self, parameter: Parameter, out: Sequence[NDArray], row_id: NDArray, full_idx: bool = False
     ) -> None:
-        """Bring rows of a row_sparse parameter from the store to the arrays."""
         self._prepare()
         i = self._params.index(parameter)
         self._kvstore.row_sparse_pull(i, out=list(out), row_ids=row_id, priority=-i)
@@ -495,7 +493,6 @@ class Trainer:
 
 
 def _list_parameters(params: Any) -> list[Parameter]:
-    """Return the parameters in the order in which they are numbered."""
     items = getattr(params, "items", None)
     if items is not None:
         params = [param for _, param in sorted(items(), key=lambda item: item[0])]

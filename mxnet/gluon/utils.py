@@ -293,7 +293,6 @@ def _get_repo_url() -> str:
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """Return the address of one file of the repository."""
     return repository_addresses(f"{namespace}/{filename}")[0]
 
 

@@ -164,7 +164,6 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
 
 
 def _whole(what: str, size: Any) -> int:
-    """Return a size that is an integer, or the text of one."""
     try:
         return int(size) if isinstance(size, str) else operator.index(size)
     except (TypeError, ValueError) as error:

@@ -239,7 +239,6 @@ class ImageIter(DataIter):
         return image
 
     def _place(self) -> str:
-        """Say which image was read last."""
         if self.seq is None:
             return f"in {self.imgrec.uri!r}, the record before byte {self.imgrec._at}"
         key = self.seq[self.cur - 1]

@@ -147,7 +147,6 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
 
 
 def _dynamic_sizes(source: Model, shapes: Any) -> dict[str, tuple] | None:
-    """Return the shapes with names in place of dynamic sizes, by the inputs' names."""
     if shapes is None:
         return None
     if isinstance(shapes, Mapping):

@@ -271,7 +271,6 @@ def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
-    """Return pairs of our parameters and their tensors."""
     pairs, used = [], set()
     for kind, parameter in mine.items():
         theirs = SPELLINGS.get(kind, kind)

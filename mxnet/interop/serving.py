@@ -267,7 +267,6 @@ def _reason(status: int, content: bytes) -> str:
 
 
 def _encode(inputs: Any) -> tuple[bytes, str]:
-    """Return the body of a request and its content type."""
     if isinstance(inputs, bytes | bytearray):
         return bytes(inputs), "application/octet-stream"
     if isinstance(inputs, str | os.PathLike):

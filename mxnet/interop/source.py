@@ -283,7 +283,6 @@ class Change(NamedTuple):
     same_top1: float | None
 
     def __str__(self) -> str:
-        """Return the change in words."""
         before, after = (1e3 * s for s in self.seconds)
         share = 100 * self.bytes[1] / max(self.bytes[0], 1)
         text = (
@@ -357,7 +356,6 @@ class Report:
             )
 
     def __str__(self) -> str:
-        """Return the report as a table."""
         lines = [f"{'inputs':12} output  absolute   relative"]
         for name, row in self.rows.items():
             for i, d in enumerate(row):

@@ -177,7 +177,6 @@ class TorchWriter:
         return created
 
     def _used_variables(self, graph: Graph) -> set[Node]:
-        """Return the variables that something other than a training head reads."""
         used = {e.node for e in graph.heads}
         for node in graph.nodes:
             if node.op is None:

@@ -111,7 +111,6 @@ class NDArrayIter(DataIter):
         return descs
 
     def _axis(self, x: NDArray) -> int:
-        """Return along which axis the samples of an array lie."""
         axis = self.layout.find("N")
         return axis if 0 < axis < x.ndim else 0
 

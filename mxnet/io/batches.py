@@ -185,17 +185,14 @@ class _WholeBatches(DataIter):
     current_batch: Any = None  # a DataBatch after the first `iter_next`
 
     def next(self) -> DataBatch:
-        """Return the next batch, or raise StopIteration."""
         if not self.iter_next():
             raise StopIteration
         return self.current_batch
 
     def getdata(self) -> Any:
-        """Return the data of the current batch."""
         return self.current_batch.data
 
     def getlabel(self) -> Any:
-        """Return the labels of the current batch."""
         return self.current_batch.label
 
     def getindex(self) -> Any:

@@ -99,7 +99,6 @@ def make_lists(args: argparse.Namespace) -> int:
 
 
 def _why_empty(args: argparse.Namespace) -> str:
-    """Return why no image was found, and what to do."""
     kinds = " ".join(args.exts)
     if not args.recursive and next(list_images(args.root, True, args.exts), None) is not None:
         return f"{args.root} has images only in folders below it: use --recursive"

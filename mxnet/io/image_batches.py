@@ -455,7 +455,6 @@ class _Job:
         self.stop = stop
 
     def run(self, begin: int, end: int) -> None:
-        """Fill some samples of the batch."""
         for number in range(begin, end):
             # When the program ends, waiting work would only hold it up.
             if self.stop.is_set() or not threading.main_thread().is_alive():

@@ -467,7 +467,6 @@ class DetectionChanges(NamedTuple):
         return bool(good.any())
 
     def _kept(self, crop: tuple, boxes: np.ndarray) -> np.ndarray:
-        """Return the boxes that stay, in parts of the crop."""
         left, top, right, bottom = crop
         if self.crop_emit_mode == "center":
             x, y = (boxes[:, 1] + boxes[:, 3]) / 2, (boxes[:, 2] + boxes[:, 4]) / 2

@@ -195,7 +195,6 @@ def _settings(optimizer: opt.Optimizer | None) -> tuple:
 
 
 def _empty_like(array: NDArray) -> NDArray:
-    """Return an array with the shape and dtype of another, and no values."""
     if array.stype != "default":
         return sparse_zeros(array.stype, array.shape, dtype=array.dtype)
     return wrap_plain(NDArray, torch.empty(array.shape, dtype=plain(array).dtype, device="meta"))

@@ -80,7 +80,6 @@ class DistributedStore(_Member, KVStore):
         self._group.barrier("init")
 
     def _init_value(self, key: Key, value: NDArray) -> NDArray:
-        """Return what this worker keeps of a key's first value."""
         raise NotImplementedError
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
@@ -271,7 +270,6 @@ class DistSyncStore(DistributedStore):
             super()._apply(whole)
 
     def _sum_rows(self, key: Key, value: Any) -> NDArray:
-        """Return the sum over workers of a row_sparse array, as one."""
         what = f"the sum of rows of key {key}"
         rows = self._group.gather_ragged(value._indices, what)
         dtype = _dtype_of(self._stored[key])
@@ -328,12 +326,10 @@ def _dtype_of(array: Any) -> torch.dtype:
 
 
 def _row_sparse(values: list[Tensor], rows: list[Tensor], like: NDArray) -> NDArray:
-    """Return the sum of row_sparse arrays, given by the values and numbers of their rows."""
     return make(RowSparseNDArray, like.shape, *layout.sum_rows(values, rows), ctx=like._ctx)
 
 
 def _describe(optimizer: opt.Optimizer) -> str:
-    """Return class and settings of an optimizer as text."""
     plain_types = bool | int | float | str | None
     settings = {
         k: v for k, v in vars(optimizer).items() if isinstance(v, plain_types) and k[0] != "_"

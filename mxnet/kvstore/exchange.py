@@ -57,8 +57,6 @@ class KeyedExchange:
 
 
 class _BatchedExchange(KeyedExchange):
-    """Exchange with a `KVStore`, in one call for all keys."""
-
     takes_sparse = True
 
     def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:

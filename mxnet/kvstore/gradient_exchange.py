@@ -74,7 +74,6 @@ def _trained(
 def _exchange(
     kvstore: Any, indices: Sequence[int], keys: Sequence, values: list[list], outs: list[list]
 ) -> None:
-    """Send values to a store and fetch what comes of them."""
     exchange = exchange_with(kvstore)
     exchange.push(keys, values, outs, priorities=[-index for index in indices])
     exchange.pull(keys, outs, ignore_sparse=False)
@@ -101,7 +100,6 @@ def _update_params(
     kvstore: Any = None,
     param_names: Sequence[str] | None = None,
 ) -> None:
-    """Update the weights of every device with one call of the updater for each."""
     trained = _trained(param_arrays, grad_arrays, param_names)
     if not trained:
         return

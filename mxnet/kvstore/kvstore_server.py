@@ -69,7 +69,6 @@ def run_role() -> int:
 
 
 def _run_scheduler(job: Job) -> int:
-    """Serve the rendezvous."""
     server = serve_store(job)
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     status = await_workers(store, job.size)

@@ -256,7 +256,6 @@ def _leaves(state: Any) -> list[Any]:
 
 
 def _map_arrays(function: Any, state: Any) -> Any:
-    """Return a state with a function applied to its arrays."""
     if isinstance(state, tuple | list):
         return type(state)(_map_arrays(function, part) for part in state)
     return function(state) if isinstance(state, NDArray) else state

@@ -167,7 +167,6 @@ class EvalMetric:
             self._add(float(total), int(count))
 
     def _settle(self) -> None:
-        """Bring in the sums that are still on devices."""
         pending = self.__dict__.pop("_pending", None)
         for sums in (pending or {}).values():
             total, count = sums.tolist()

@@ -127,7 +127,6 @@ class _BinaryMetric(EvalMetric):
         super().reset_local()
 
     def _count(self, label: Tensor, pred: Tensor) -> list[int]:
-        """Return true positives, false positives, true negatives, false negatives."""
         if pred.ndim < 2:
             raise AxisOutOfRange(
                 f"{type(self).__name__} needs scores of shape (batch, 2), "

@@ -255,7 +255,6 @@ class BaseModule:
         return {"arg": dict(arg_params), "aux": dict(aux_params)}
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `_training_state` gave."""
         self.set_params(state["arg"], state["aux"])
 
     # -- loops ---------------------------------------------------------------------------------
@@ -584,7 +583,6 @@ class BaseModule:
         return tracker.history
 
     def _bind_to_data(self, train_data: Any, force_rebind: bool) -> None:
-        """Bind for training on an iterator."""
         if not hasattr(train_data, "provide_data"):
             raise InvalidType(
                 f"train_data must be a DataIter, got a {type(train_data).__name__}; for a Gluon "
@@ -600,7 +598,6 @@ class BaseModule:
     def _log_metrics(
         self, part: str, epoch: int, values: list[tuple[str, float]]
     ) -> dict[str, float]:
-        """Log the metrics of an epoch and return them by the names they have in the history."""
         title = {"train": "Train", "val": "Validation"}[part]
         for name, value in values:
             self.logger.info("Epoch[%d] %s-%s=%f", epoch, title, name, value)

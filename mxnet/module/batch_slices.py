@@ -83,12 +83,10 @@ def _load_general(
 def _load_data(
     batch: Any, targets: Sequence[Targets], major_axis: Sequence[int] | None = None
 ) -> None:
-    """Copy the data of a batch to the devices."""
     _load_general(batch.data, targets, major_axis)
 
 
 def _load_label(
     batch: Any, targets: Sequence[Targets], major_axis: Sequence[int] | None = None
 ) -> None:
-    """Copy the labels of a batch to the devices."""
     _load_general(batch.label, targets, major_axis)

@@ -106,7 +106,6 @@ class FeedForward:
     # -- data ---------------------------------------------------------------------------------
 
     def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
-        """Return an iterator over arrays, or the iterator that was given."""
         if not isinstance(X, np.ndarray | NDArray):
             if not hasattr(X, "provide_data"):
                 raise TypeError("X must be DataIter, NDArray or numpy.ndarray")
@@ -137,7 +136,6 @@ class FeedForward:
         return self._init_iter(data, label, is_train=True)  # MXNet shuffles these, too
 
     def _module(self, data: Any, **kwargs: Any) -> Any:
-        """Return a module over the symbol, with the names of an iterator."""
         from . import BucketingModule, Module  # they are built on this file
 
         names = [desc[0] for desc in data.provide_data]

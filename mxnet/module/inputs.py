@@ -151,7 +151,6 @@ def descs_of_batch(
 
 
 def _describe(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
-    """Return the descriptions with the shapes of these arrays."""
     return [
         DataDesc(d.name, x.shape, d.dtype, d.layout) for d, x in zip(descs, arrays, strict=False)
     ]

@@ -634,7 +634,6 @@ class Module(BaseModule):
         }
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `_training_state` gave."""
         group = self._exec_group
         for names, blocks, saved in (
             (group.param_names, group.param_arrays, state["arg"]),

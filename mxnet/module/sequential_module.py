@@ -266,7 +266,6 @@ class SequentialModule(BaseModule):
 
 
 def _renamed(shapes: Sequence, names: Sequence[str]) -> list[DataDesc]:
-    """Return descriptions under other names."""
     if len(names) != len(shapes):
         raise AssertionError(
             f"auto_wiring: {len(shapes)} outputs cannot feed the inputs {', '.join(names)}"

@@ -54,7 +54,6 @@ def _as_list(value: Any) -> list[NDArray]:
 
 
 def _flat(value: Any, what: str) -> list[NDArray]:
-    """Return the arrays of nested lists in order."""
     if isinstance(value, list | tuple):
         return [array for part in value for array in _flat(part, what)]
     if not isinstance(value, NDArray):

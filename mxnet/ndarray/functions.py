@@ -27,7 +27,6 @@ OPERANDS = (Handle, *NUMBERS)
 
 
 def _two_sided(operation: Operation) -> Callable:
-    """Return the function of two arrays, of an array and a number, or of two numbers."""
     overload = binary_overload(NDArray, operation)
     reversed_overload = binary_overload(NDArray, operation, reverse=True)
     on_numbers = operation.on_numbers

@@ -257,7 +257,6 @@ class NDArray(NDArrayMethods):
         return array
 
     def _read(self, key: Any) -> NDArray:
-        """Return the part that any key selects."""
         if (
             key is Ellipsis
             or (type(key) is slice and key == _FULL)
@@ -286,7 +285,6 @@ class NDArray(NDArrayMethods):
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
-        """Write into the part that any key selects."""
         memory = writable(self)
         if self._take_member(key, value):
             return
@@ -759,7 +757,6 @@ class NDArray(NDArrayMethods):
         return self._as(ndarray)
 
     def _as(self, cls: type[NDArray]) -> NDArray:
-        """Return an array of another class on the same memory."""
         array = cls.__new__(cls)
         array._data = None if self._data is None else self._data.detach()
         array._member, array._grad = self._member, self._grad

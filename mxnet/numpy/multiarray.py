@@ -340,7 +340,6 @@ def _from_host(values: Any, dtype: Any) -> Tensor:
 
 
 def _without_arrays(values: Any) -> Any:
-    """Return nested lists with arrays replaced by NumPy's."""
     if isinstance(values, NDArray):
         return values.asnumpy()
     if isinstance(values, list | tuple):

@@ -63,7 +63,6 @@ class Adam(ListOptimizer):
         return self._zero_state(weight), self._zero_state(weight)
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Put bias correction into the rate."""
         return {"lr": batch.lr * bias_correction(self.beta1, self.beta2, batch.t)}
 
 
@@ -114,7 +113,6 @@ class Adamax(ListOptimizer):
         self.beta2 = beta2
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Put bias correction into the rate."""
         return {"lr": batch.lr / (1.0 - self.beta1**batch.t)}
 
 
@@ -168,7 +166,6 @@ class Nadam(ListOptimizer):
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Advance the schedule of the momentum."""
         now = self._momentum(batch.t)
         self.m_schedule *= now
         ahead = self._momentum(batch.t + 1)

@@ -263,7 +263,6 @@ class LBSGD(ListOptimizer):
         )
 
     def _multiplier(self, updates: int) -> float:
-        """Return the factor of the rate after a number of updates."""
         warmup = self.warmup_epochs * self.updates_per_epoch
         if updates >= warmup:
             return self.batch_scale

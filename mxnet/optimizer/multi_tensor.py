@@ -506,7 +506,6 @@ class ListOptimizer(Optimizer):
     def _step_rows(
         self, index: Index, weight: NDArray, grad: Any, state: Any, lr: float, wd: float
     ) -> None:
-        """Step on the rows that the gradient has."""
         rows = grad._indices
         held = [all_rows(weight), *(None if s is None else all_rows(s) for s in _kinds(state))]
         parts = [None if h is None else h.index_select(0, rows) for h in held]

@@ -195,7 +195,6 @@ class SGLD(ListOptimizer):
     in_order = True  # random numbers are drawn parameter after parameter
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Take half a step, then add noise."""
         super()._step_batch(batch, lr=batch.lr / 2)
         for weight in batch.weights:
             array = wrap_plain(NDArray, weight)

@@ -156,8 +156,6 @@ class _Describer:
 
 
 class _Description:
-    """Builds the values that a description names."""
-
     def __init__(self, data: bytes) -> None:
         self.has_names = False  # of objects that come from the program
         if len(data) < FOOTER.size:

@@ -302,7 +302,6 @@ def _check_fields(kind: type, fields: Any) -> None:
 
 
 def _default_types(kind: type) -> dict[str, tuple]:
-    """Return the types of fields whose arguments have numbers as defaults."""
     types: dict[str, tuple] = {}
     for base in kind.__mro__[:-1]:
         if "__init__" not in vars(base):

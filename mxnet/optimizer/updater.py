@@ -151,7 +151,6 @@ def takes_single(optimizer: Optimizer) -> bool:
 
 @lru_cache(maxsize=256)
 def _are_ours(functions: tuple[Callable, ...]) -> bool:
-    """Return whether no program has overridden any of these methods."""
     return all(map(_is_ours, functions))
 
 

@@ -152,7 +152,6 @@ class AsyncServer(Listener):
         return [pack_array(self._store._stored[key]) for key in keys]
 
     def _pull_rows(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
-        """Return the rows of one row_sparse array that are asked for."""
         stored: Any = self._store._stored[keys[0]]
         return [pack_array(stored.retain(unpack_array(data[0])))]
 

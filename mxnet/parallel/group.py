@@ -130,7 +130,6 @@ class Group:
             synchronized_statistics.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
 
     def _local_rank_and_size(self) -> tuple[int, int]:
-        """Return the number of this worker among those of its host, and how many they are."""
         host = self.hosts[self.rank]
         rank, size = self.hosts[: self.rank].count(host), self.hosts.count(host)
         if self.job is not None:

@@ -320,8 +320,6 @@ class OverlappedSums:
 
 
 class _Watcher:
-    """Watches the gradient of one weight."""
-
     def __init__(self, sums: OverlappedSums, index: int) -> None:
         self._sums, self._index = sums, index
 

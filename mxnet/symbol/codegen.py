@@ -142,7 +142,6 @@ def call(
 
 
 def _count(op: Op, key: str, attrs: dict[str, str], inputs: int) -> int:
-    """Return the number of inputs, as the attribute of this name or the inputs given say."""
     number = attrs.setdefault(key, str(inputs))
     if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(

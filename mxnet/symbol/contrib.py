@@ -216,7 +216,6 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
 
 
 def _flat(value: Any, what: str) -> list[Symbol]:
-    """Return the symbols of nested lists in order."""
     if isinstance(value, list | tuple):
         return [symbol for part in value for symbol in _flat(part, what)]
     if not isinstance(value, Symbol):
@@ -227,7 +226,6 @@ def _flat(value: Any, what: str) -> list[Symbol]:
 
 
 def _one_output(value: Any, what: str) -> list[Symbol]:
-    """Return a condition: a symbol with one output."""
     if not isinstance(value, Symbol) or len(value) != 1:
         raise InvalidValue(f"Return of {what} must be a Symbol with one output, got {value!r}.")
     return [value]
@@ -241,7 +239,6 @@ def _format(value: Any) -> str:
 
 
 def _arguments(shape: Any, parts: list[Symbol]) -> list[Any]:
-    """Return what a function of several loop variables is called with."""
     nested = _nested_like(shape, iter(parts))
     return nested if isinstance(nested, list) else [nested]
 

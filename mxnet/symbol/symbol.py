@@ -82,7 +82,6 @@ class Symbol(SymbolMethods):
 
     @property
     def _graph(self) -> Graph:
-        """The graph below this symbol."""
         if self._cached_graph is None:
             self._cached_graph = Graph(self._heads)
         return self._cached_graph
@@ -639,7 +638,6 @@ class Symbol(SymbolMethods):
 
 
 def _empty(cls: type[Symbol]) -> Symbol:
-    """Return a symbol that unpickling fills."""
     return cls(())
 
 
@@ -698,7 +696,6 @@ def _shown_shape(shape: tuple | None) -> tuple | None:
 
 
 def _shape_lists(inferred: Inferred) -> tuple[list, list, list]:
-    """Return shapes of arguments, outputs and auxiliary states."""
     parts = inferred.arguments, inferred.heads, inferred.auxiliary
     if inferred.complete:  # nothing is unknown, which users read as 0
         return parts

@@ -369,7 +369,6 @@ class _Judge:
         self.truth: dict[str, Any] = {}
 
     def compare(self, phase: str, training: bool) -> None:
-        """Run all executors and compare what they made."""
         outputs = [self._run(exe, training) for exe in self.executors]
         self.truth = outputs[self.best] if self.expected is None else self.expected
         for i, results in enumerate(outputs):
@@ -409,7 +408,6 @@ def _coarsest(arrays: Sequence[NDArray]) -> np.dtype:
 
 
 def _limit(tolerance: Any, defaults: Mapping[np.dtype, float], *values: Any) -> float:
-    """Return the wider of the tolerances of two arrays."""
     if tolerance is not None and not isinstance(tolerance, Mapping):
         return tolerance
     table = {**defaults, **(tolerance or {})}

@@ -67,7 +67,6 @@ def _check_dtype(dtype: Any) -> None:
 def _parse_location(
     sym: Symbol, location: Values, ctx: Context, dtype: Any = np.float32
 ) -> OrderedDict[str, NDArray]:
-    """Return arrays for the arguments of a symbol by name."""
     _check_dtype(dtype)
     names = sym.list_arguments()
     if isinstance(location, Mapping):

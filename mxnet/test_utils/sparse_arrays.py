@@ -210,7 +210,6 @@ def _csr_at(
 
 
 def _order_within_rows(rows: np.ndarray) -> np.ndarray:
-    """Return a random order of elements that keeps each in its row."""
     return np.lexsort((np.random.rand(len(rows)), rows))
 
 

@@ -127,7 +127,6 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
 def _trace(
     model: Any, inputs: Sequence[Any], shapes: dict[str, Shape]
 ) -> tuple[Symbol, dict[str, Shape]]:
-    """Return the symbol of a model, and the shapes of its inputs."""
     if isinstance(model, Symbol):
         return model, shapes
     names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
@@ -318,7 +317,6 @@ def summary_lines(
 
 
 def _all_shapes(symbol: Symbol, shape: Shapes) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every result and input of the graph by its name."""
     internals = symbol.get_internals()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the error below says it

@@ -77,7 +77,6 @@ def _figure_class() -> Any:
 def _group_by_metric(
     history: Mapping[str, Sequence[float]], metrics: Sequence[str] | None
 ) -> dict[str, dict[str, Sequence[float]]]:
-    """Return the curves of each metric by split."""
     splits = {"train": "training", "val": "validation"}
     results: dict[str, dict[str, Sequence[float]]] = {}
     for name, values in history.items():

@@ -160,7 +160,6 @@ def _arrow_labels(
     shape: Mapping[str, tuple[int, ...]] | None,
     dtype: Mapping[str, Any] | None,
 ) -> Callable[[Node, int], str]:
-    """Return a function that says what is written on the arrow from an output of a node."""
     internals = symbol.get_internals()
     positions = {(e.node, e.index): i for i, e in enumerate(internals._heads)}
     shapes = types = None

@@ -60,7 +60,6 @@ class _LivePlot(Logger):
         self._handle = None
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Draw all epochs up to this one."""
         if not self._history:
             return
         figure = plot_history(self._history, None, self._metrics)

@@ -170,7 +170,6 @@ def _output_rows(
 
 
 def _short_name(name: str, blocks: list[dict[str, Any]], block: int | None) -> str:
-    """Return a name without the name of its block."""
     return name if block is None else name.removeprefix(blocks[block]["path"]).strip("_") or name
 
 

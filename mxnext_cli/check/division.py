@@ -94,7 +94,6 @@ class _Divisions:
                         yield self._report_misfit(division)
 
     def find_quotients(self) -> Iterator[Finding]:
-        """Give the other divisions of integers."""
         for node in ast.walk(self._tree):
             if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)):
                 continue
@@ -179,7 +178,6 @@ class _Divisions:
         return any(FRACTION_NAME.fullmatch(name.lower()) for name in self._names_of(division))
 
     def _names_of(self, division: ast.BinOp) -> Iterator[str]:
-        """Give what the result is called, and what is divided."""
         node: ast.AST | None = division
         while isinstance(node, ast.expr):
             parent = self._parents.get(id(node))
@@ -259,7 +257,6 @@ def _indices(index: ast.expr) -> Iterator[ast.expr]:
 
 
 def _texts(division: ast.BinOp) -> tuple[str, str]:
-    """Return a division as it is and with ``//``."""
     new = ast.BinOp(division.left, ast.FloorDiv(), division.right)
     return ast.unparse(division), ast.unparse(new)
 

@@ -246,7 +246,6 @@ def _replace_names(node: ast.ImportFrom, module: str) -> tuple[Edit, ...]:
 
 
 def _replace_import(use: Use, old: str, new: str) -> tuple[Edit, ...]:
-    """Return the edit that imports the successor of a module under the old name."""
     node = use.node
     if isinstance(node, ast.ImportFrom):
         names = ", ".join(ast.unparse(alias) for alias in node.names)

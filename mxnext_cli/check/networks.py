@@ -105,7 +105,6 @@ def _needs_nothing(args: ast.arguments, skipped: int) -> bool:
 
 
 def _block_classes(tree: ast.Module, aliases: dict[str, str]) -> set[str]:
-    """Return the names of the classes that derive from a block of Gluon."""
     names: set[str] = set()
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):

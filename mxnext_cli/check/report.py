@@ -136,7 +136,6 @@ def _summarize(report: Report) -> Iterable[str]:
 
 
 def _next_step(report: Report, facts: dict[str, Any]) -> str:
-    """Return what the user does now."""
     if facts["fork"]:
         return "replace the layers of the fork: neither MXNet nor MXNext has them."
     if facts["syntax"] or facts["unchecked"]:

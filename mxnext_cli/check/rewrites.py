@@ -187,7 +187,6 @@ def _uses(tree: ast.Module, local: str) -> bool:
 
 
 def _drop_import(node: ast.Import | ast.ImportFrom, gone: ast.alias) -> Edit:
-    """Return the edit that takes one name out of an import."""
     names = ", ".join(ast.unparse(alias) for alias in node.names if alias is not gone)
     if isinstance(node, ast.Import):
         return replace_node(node, f"import {names or gone.name.partition('.')[0]}")

@@ -193,7 +193,6 @@ class Values:
 
 
 def _join(*kinds: Kind) -> Kind:
-    """Return the kind of what arithmetic makes of values."""
     order: tuple[Kind, ...] = ("other", "fraction", "")
     for kind in order:
         if kind in kinds:
@@ -202,7 +201,6 @@ def _join(*kinds: Kind) -> Kind:
 
 
 def _is_shape(node: ast.expr) -> bool:
-    """Return whether an expression is a shape, or a part of one."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         node = node.value
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -56,7 +56,6 @@ class _Hooks:
         self._program, self._stack = program, stack
 
     def apply(self, module: types.ModuleType) -> None:
-        """Hook one module."""
         name = module.__name__
         if rows := removed.ATTRIBUTES.get(name):
             self._hook_attributes(module, rows)
@@ -195,11 +194,9 @@ class _Loader(importlib.abc.Loader):
         return getattr(self._real, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Create the module by the real loader."""
         return self._real.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, with its real loader in place."""
         module.__loader__ = self._real
         if module.__spec__ is not None:
             module.__spec__.loader = self._real
@@ -230,7 +227,6 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return a spec for a removed module that the program imports."""
         is_removed = fullname in removed.MODULES or fullname in removed.MADE_MODULES
         frame = self._program.caller() if is_removed else None
         if frame is None:
@@ -244,12 +240,10 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Make the module empty."""
         self._stack.callback(sys.modules.pop, spec.name, None)
         return types.ModuleType(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the module with its replacements."""
         name = module.__name__
         if name in removed.MODULES:
             successor = importlib.import_module(removed.MODULES[name])

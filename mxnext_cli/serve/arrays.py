@@ -192,7 +192,6 @@ def _as_type(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """Yield what is between some of the commas of a text."""
     start = 0
     while start < len(text):
         last = start + PIECE + MAX_NUMBER_LENGTH

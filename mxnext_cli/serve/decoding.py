@@ -158,7 +158,6 @@ class Decoder:
         return {name: self.read_numbers(name, raw) for name, raw in named.items()}
 
     def _read_instances(self, raw: bytes) -> Arrays:
-        """Return arrays from a list of samples, each an array or arrays by name."""
         if not raw.startswith(b"["):
             raise ValueError("it is not a list")
         if raw[1:].lstrip()[:1] != b"{":

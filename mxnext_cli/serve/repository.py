@@ -73,7 +73,6 @@ def _model_files(folder: Path) -> list[Path]:
 
 
 def _model_file(path: Path) -> Path:
-    """Return the file of a model in a folder, or the path itself."""
     if not path.is_dir():
         return path
     files = _model_files(path)

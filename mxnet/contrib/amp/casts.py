@@ -179,7 +179,6 @@ class Precision:
 
 @functools.lru_cache(maxsize=1024)
 def _names(op: Op) -> frozenset[str]:
-    """Return all names of an operator."""
     names = (name for name in registry.names() if registry.find(name) is op)
     return frozenset((*names, op.name))
 

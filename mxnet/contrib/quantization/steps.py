@@ -200,7 +200,6 @@ def _quantize_params(
 
 
 def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) -> Symbol:
-    """Return a quantized symbol with the ranges of its layers, by the names of their outputs."""
     if not th_dict:
         return qsym
     ranges = {n: (float(np.min(low)), float(np.max(high))) for n, (low, high) in th_dict.items()}

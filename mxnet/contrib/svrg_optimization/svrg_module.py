@@ -203,7 +203,6 @@ class SVRGModule(Module):
         train_data.reset()
 
     def _by_device(self, grads: list[list[NDArray | None]]) -> list[dict[str, NDArray]]:
-        """Return a dict for each device from lists for each parameter."""
         names = self._exec_group.param_names
         return [
             {
@@ -237,7 +236,6 @@ class SVRGModule(Module):
         return g_curr_batch_curr_weight - g_curr_batch_special_weight + g_special_weight_all_batch
 
     def _update_svrg_gradients(self) -> None:
-        """Make the gradients of the last backward less noisy."""
         names = self._exec_group.param_names
         before = self._mod_aux._exec_group.grad_arrays
         for name, grads, old in zip(names, self._exec_group.grad_arrays, before, strict=True):

@@ -158,7 +158,6 @@ class _TokenEmbedding(vocab.Vocabulary):
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
-        """Refuse a file that the class does not name."""
         known, kind = _names_of(cls), cls.__name__.lower()
         if pretrained_file_name not in known:
             raise KeyError(
@@ -187,7 +186,6 @@ class _TokenEmbedding(vocab.Vocabulary):
         init_unknown_vec: Callable[..., Any],
         encoding: str = "utf8",
     ) -> None:
-        """Add the tokens of a file with their vectors."""
         path = Path(pretrained_file_path).expanduser()
         if not path.is_file():
             raise ValueError(
@@ -222,7 +220,6 @@ class _TokenEmbedding(vocab.Vocabulary):
         self._idx_to_vec = _array(np.stack([unknown, *rows, *vectors.values()]))
 
     def _build_embedding_for_vocabulary(self, vocabulary: vocab.Vocabulary | None) -> None:
-        """Keep the tokens of a vocabulary only, in its order."""
         if vocabulary is None:
             return
         if not isinstance(vocabulary, vocab.Vocabulary):
@@ -402,7 +399,6 @@ class _PublishedEmbedding(_TokenEmbedding):
 
     @classmethod
     def _archive(cls, name: str) -> str:
-        """Return the name of the archive that holds a file."""
         return f"{Path(name).stem}.zip"
 
 

@@ -16,8 +16,6 @@ MAX_EXIT_SECONDS = 300.0  # for which the end of the process waits for a write
 
 
 class _Write(threading.Thread):
-    """A function that runs in a thread, and the error that it ended with."""
-
     def __init__(self, function: Callable[[], None], path: Path) -> None:
         # A daemon: Python would wait for another thread without a limit when it exits.
         super().__init__(name="mxnext-checkpoint", daemon=True)
@@ -26,7 +24,6 @@ class _Write(threading.Thread):
         self._function = function
 
     def run(self) -> None:
-        """Call the function."""
         try:
             self._function()
         except BaseException as error:  # raised where the user sees it

@@ -340,7 +340,6 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
 
 
 def _reorder(optimizer: Any, updaters: list, index: Mapping[int, int]) -> None:
-    """Give each parameter the state that it had under its old index."""
     for updater in updaters:
         updater.states = {index.get(i, i): state for i, state in updater.states.items()}
         updater.states_synced = dict.fromkeys(updater.states, False)

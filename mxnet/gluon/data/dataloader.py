@@ -126,7 +126,6 @@ class DataLoader:
         return self._made_ahead()
 
     def _repr_html_(self) -> str:
-        """Show what is loaded and how in a notebook."""
         kind = "threads" if self._thread_pool else "processes"
         facts = {
             "data set": f"{type(self._dataset).__name__} of {len(self._dataset)} samples",
@@ -214,7 +213,6 @@ class _ByThreads:
 
     @property
     def usable(self) -> bool:
-        """Whether its threads are those of this process."""
         return self._workers.usable
 
     def _ask(self) -> None:
@@ -230,7 +228,6 @@ class _ByThreads:
             yield batch
 
     def cancel(self) -> None:
-        """Drop all that was asked for."""
         self._workers.forget(self._asked)
         self._asked.clear()
 
@@ -248,7 +245,6 @@ class _ByProcesses:
 
     @property
     def usable(self) -> bool:
-        """Whether its processes live, and are those of this process."""
         return self._workers.usable
 
     def batches(self) -> Iterator[Any]:
@@ -289,8 +285,6 @@ class _Fetcher:
 
 
 class _BatchReader(_Fetcher):
-    """Makes batches at once out of arrays."""
-
     def __call__(self, indices: Sequence[Any]) -> Any:
         read = batch_reader(self._dataset)
         assert read is not None  # `fetcher` makes this object only if there is one

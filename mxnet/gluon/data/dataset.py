@@ -147,8 +147,6 @@ class SimpleDataset(Dataset):
 
 
 class _LazyTransformDataset(Dataset):
-    """Samples that a function changes when they are asked for."""
-
     def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
         self._data = data
         self._fn = fn

@@ -99,7 +99,6 @@ class _MultiWorkerIter:
         return pinned(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
     def next(self) -> Any:
-        """Return the next batch."""
         return self.__next__()
 
 

@@ -391,8 +391,6 @@ def _context() -> Any:
 
 
 class _Numbered:
-    """Tasks with the number of their epoch."""
-
     def __init__(self, tasks: Tasks, epoch: Any) -> None:
         self._tasks = tasks
         self._epoch = epoch
@@ -469,7 +467,6 @@ def _as_it_is(answer: Any) -> Any:
 
 
 def _begin(switches: Switches, number: int) -> None:
-    """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_np(*switches)

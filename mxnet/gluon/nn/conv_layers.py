@@ -175,7 +175,6 @@ class _Conv(HybridBlock):
         return (first, inner, *kernel)
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
-        """Convolve the input."""
         convolve = getattr(F, self._op_name)
         if bias is None:
             out = convolve(x, weight, name="fwd", **self._kwargs)
@@ -586,7 +585,6 @@ class _Pooling(HybridBlock):
         return "pool"
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Pool the input."""
         return F.Pooling(x, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -599,7 +597,6 @@ class _Pooling(HybridBlock):
 
 
 def _window(pool_size: Sizes, layout: str, ndim: int) -> tuple[int, ...]:
-    """Return the pooling window after looking at it and at the layout."""
     check_pool_layout(layout, ndim)
     return spread(pool_size, ndim, "pool_size")
 
@@ -740,8 +737,6 @@ class AvgPool3D(_Pooling):
 
 
 class _GlobalPooling(_Pooling):
-    """Pooling whose one window is the whole image."""
-
     def __init__(self, ndim: int, pool_type: str, layout: str, **kwargs: Any) -> None:
         check_pool_layout(layout, ndim)
         super().__init__((1,) * ndim, None, 0, True, True, pool_type, layout, **kwargs)

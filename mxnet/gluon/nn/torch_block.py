@@ -249,7 +249,6 @@ class TorchBlock(HybridBlock):
 
 
 def _find(module: nn.Module, path: str) -> tuple[dict[str, Any], str]:
-    """Return the dictionary in which a module keeps a tensor, and its key."""
     folder, _, name = path.rpartition(".")
     for part in folder.split(".") if folder else ():
         module = module._modules[part]  # type: ignore[assignment] (quicker than get_submodule)

@@ -231,7 +231,6 @@ class ParameterDict:
     # -- files --------------------------------------------------------------------------------
 
     def _rename(self, before: str, after: str) -> None:
-        """Begin the names of parameters otherwise."""
         renamed = OrderedDict()
         for name, param in self._params.items():
             if not name.startswith(before):  # another block's

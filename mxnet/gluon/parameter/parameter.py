@@ -187,7 +187,6 @@ class Parameter:
         self._shape = new_shape
 
     def _layer(self) -> str:
-        """Return the layer in words, for messages."""
         name = self.name.rpartition("_")[0]
         for word in ("_running", "_moving", "_i2h", "_h2h"):
             name = name.removesuffix(word)
@@ -363,7 +362,6 @@ class Parameter:
         Generation.number += 1
 
     def _attached(self, arrays: list[NDArray]) -> list[NDArray] | None:
-        """Attach new gradients to arrays and return them."""
         if self._grad_req == "null":
             for array in arrays:
                 leave_graphs(array)
@@ -441,7 +439,6 @@ class Parameter:
     # -- looking up ---------------------------------------------------------------------------
 
     def _missing(self, ctx: Context | None = None) -> MXNetError:
-        """Return the error for a parameter without an array."""
         if self._data is None and self._deferred_init:
             return DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was "
@@ -561,7 +558,6 @@ class Parameter:
             )
 
     def _pull_rows(self, arrays: list[NDArray], row_id: NDArray) -> list[NDArray]:
-        """Have the trainer update rows, and return the arrays."""
         if self._trainer is None:
             raise MXNetError(
                 f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is "
@@ -591,7 +587,6 @@ class Parameter:
                 ndarray.sparse.zeros(array.stype, array.shape, ctx=array.context).copyto(array)
 
     def _reduce(self) -> NDArray:
-        """Return the mean of all copies, on the CPU."""
         arrays = self._check_and_get(self._data, list)
         if self._stype != "default":
             rows = ndarray.arange(0, arrays[0].shape[0], dtype="int64", ctx=self._ctx_list[0])
@@ -687,7 +682,6 @@ class Parameter:
 
 
 def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
-    """Fill a new array by its initializer."""
     if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
         init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
         return
@@ -766,8 +760,6 @@ class Constant(Parameter):
 
 
 class _Value(initializer.Initializer):
-    """Fills a constant with its value."""
-
     def __init__(self, name: str, value: NDArray) -> None:
         super().__init__()
         self._name, self._value = name, value

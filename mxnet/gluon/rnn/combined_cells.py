@@ -31,8 +31,6 @@ def _all_begin_states(cells: Any, **kwargs: Any) -> list:
 
 
 class _CellStack:
-    """What the two sequential cells share."""
-
     _children: Any
     _modified: bool
     register_child: Any
@@ -56,7 +54,6 @@ class _CellStack:
         return _all_begin_states(self._children.values(), **kwargs)
 
     def _step(self, inputs: Any, states: list) -> tuple[Any, list]:
-        """Take one step through all cells."""
         next_states, position = [], 0
         assert not any(isinstance(cell, BidirectionalCell) for cell in self._children.values()), (
             "Bidirectional cannot be stepped. Please use unroll"

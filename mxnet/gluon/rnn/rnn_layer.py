@@ -99,7 +99,6 @@ class _RNNLayer(HybridBlock):
         self._register_cells()
 
     def _register_cells(self) -> None:
-        """Make the parameters of each layer and direction."""
         width = self._gates * self._hidden_size
         out = self._projection_size or self._hidden_size
         ni = self._input_size
@@ -161,7 +160,6 @@ class _RNNLayer(HybridBlock):
         return {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
 
     def _unfuse(self) -> Any:
-        """Return a stack of cells with the same parameters."""
         assert not self._projection_size, "_unfuse does not support projection layer yet!"
         assert not self._lstm_state_clip_min and not self._lstm_state_clip_max, (
             "_unfuse does not support state clipping yet!"

@@ -155,7 +155,6 @@ def export_model(
 
 
 def _order_outputs(symbol: Symbol, order: str) -> Symbol:
-    """Return the symbol with its outputs in the order that the file is to have."""
     if order not in ("nodes", "group"):
         raise InvalidValue(f"output_order={order!r}: give 'nodes' or 'group'.")
     heads = symbol._graph.heads
@@ -408,7 +407,6 @@ def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
 
 
 def _read(node: Any) -> set[str]:
-    """Return all names that a node reads, inside its bodies too."""
     names = set(node.input)
     for attribute in node.attribute:
         for inner in attribute.g.node:

@@ -68,7 +68,6 @@ def _value_types(model: Any) -> dict[str, int]:
 
 
 def _graphs(graph: Any) -> Iterator[Any]:
-    """Yield a graph and the bodies of its loops and branches."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):

@@ -237,7 +237,6 @@ class Translator:
 def _rename_outputs(
     g: Builder, node_outputs: Sequence[str], outputs: list[str], start: int
 ) -> list[str]:
-    """Rename what a row outputs after its node."""
     names = {name for n in g.nodes[start:] for name in n.output}
     renamed = {}
     for name, new_name in zip(outputs, node_outputs, strict=True):

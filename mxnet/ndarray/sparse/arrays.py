@@ -124,12 +124,10 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _num_aux(self) -> int:
-        """The number of index arrays."""
         return len(self._parts()) - 1
 
     @property
     def _aux_types(self) -> list[type]:
-        """The NumPy types of the index arrays."""
         return [np.int64] * self._num_aux
 
     def __init__(self, handle: BaseSparseNDArray | None, writable: bool = True) -> None:
@@ -147,15 +145,12 @@ class BaseSparseNDArray(NDArray):
     # -- parts --------------------------------------------------------------------------------
 
     def _parts(self) -> tuple[Tensor, ...]:
-        """Return the tensors that make the array: values first."""
         raise NotImplementedError
 
     def _set(self, shape: Sequence[int], *parts: Tensor) -> None:
-        """Become an array of these parts."""
         raise NotImplementedError
 
     def _set_dense(self, dense: Tensor) -> None:
-        """Become the sparse form of a dense tensor."""
         raise NotImplementedError
 
     def _dense(self) -> Tensor:
@@ -163,11 +158,9 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def _like(self, values: Tensor) -> Self:
-        """Return an array with other values at the same places."""
         return make(type(self), self._shape, values, *self._parts()[1:], ctx=self._ctx)
 
     def _stored(self) -> params_file.CSR | params_file.RowSparse:
-        """Return the record that files keep."""
         raise NotImplementedError
 
     # -- facts --------------------------------------------------------------------------------
@@ -274,7 +267,6 @@ class BaseSparseNDArray(NDArray):
         return other
 
     def _copied_to(self, ctx: Context) -> Self:
-        """Return a copy on a device."""
         device = torch_device(ctx)
         parts = [p.clone() if p.device == device else p.to(device) for p in self._parts()]
         return make(type(self), self._shape, *parts, ctx=stored_context(ctx))
@@ -291,7 +283,6 @@ class BaseSparseNDArray(NDArray):
         self._set_dense(dense.detach().to(self._values.device, self._values.dtype))
 
     def _receive_copy(self, source: NDArray) -> None:
-        """Take the values of an array of any storage type that can be converted."""
         if isinstance(source, BaseSparseNDArray):
             source.copyto(self)
             return

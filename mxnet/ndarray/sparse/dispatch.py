@@ -176,7 +176,6 @@ def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
 
 
 def _changed_attrs(call: Call) -> list[int]:
-    """Return the inputs that the operator changes in place."""
     op = call.op
     return [i for i, p in enumerate(op.inputs) if p.aux or p.name in op.mutates]
 
@@ -242,7 +241,6 @@ def write_one(name: str, target: NDArray, result: NDArray) -> None:
 
 
 def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse to write a result into an array of another shape or type."""
     if target.shape != shape:
         raise ShapeError(
             f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="

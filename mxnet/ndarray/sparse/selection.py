@@ -70,7 +70,6 @@ def stored_count(call: Call) -> NDArray:
 
 
 def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
-    """Return the chosen rows of a csr matrix."""
     counts = array._indptr.diff()[rows]
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     inside = torch.arange(int(indptr[-1]), device=rows.device)

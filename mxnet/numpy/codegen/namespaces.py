@@ -89,14 +89,11 @@ def functions_of(F: NumpyNamespace, module: str) -> dict[str, Maker]:
 
 
 class _Given(NameManager):
-    """A name manager that gives one name, as that of the node a function makes."""
-
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return the given name, as the outer manager writes it."""
         return self._outer[-1].get(name or self._name, hint)
 
 

@@ -350,7 +350,6 @@ def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C")
 
 
 def _range_of(array: Any) -> Any:
-    """Return the indices of the first axis."""
     return range(array.shape[0])
 
 

@@ -19,7 +19,6 @@ def _sample(
     extra: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Call a sampling operator whose parameters may each be a number or an array."""
     arrays, attributes = [], dict(extra or {})
     for key, value in parameters.items():
         is_array = F.is_array(value)

@@ -452,7 +452,6 @@ def column_stack(F: NumpyNamespace, tup: Any) -> Any:
 
 
 def _parse_sections(indices_or_sections: Any) -> Any:
-    """Return (indices, sections) as the operators take them."""
     if isinstance(indices_or_sections, Integral):
         return [], int(indices_or_sections)
     if isinstance(indices_or_sections, set):

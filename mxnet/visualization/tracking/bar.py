@@ -143,7 +143,6 @@ def batch_count(data: Any) -> int | None:
 
 
 def _is_in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     instance = shell.get_ipython() if shell is not None else None
     return instance is not None and "IPKernelApp" in instance.config

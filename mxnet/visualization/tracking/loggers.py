@@ -64,7 +64,6 @@ class _FileLogger(Logger):
         self._write_all()
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Append an epoch to the file."""
         self._rows.append(dict(row))
         self._append_last()
 
@@ -182,7 +181,6 @@ def _missing(logger: Logger, package: str) -> MXNetError:
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the metrics of an epoch that have a value, and its time."""
     return {n: float(v) for n, v in row.items() if n != "epoch" and not math.isnan(v)}
 
 

@@ -35,7 +35,6 @@ class _WikiText(dataset._DownloadedDataset):
 
     @property
     def vocabulary(self) -> Any:
-        """The vocabulary that gives words their numbers."""
         return self._vocab
 
     @property

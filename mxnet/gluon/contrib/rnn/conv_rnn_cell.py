@@ -147,7 +147,6 @@ class _BaseConvRNNCell(HybridRecurrentCell):
     def _convolve(
         self, F: Any, inputs: Any, hidden: Any, step: str, weights: tuple
     ) -> tuple[Any, Any]:
-        """Return the convolutions of the input and of the hidden state."""
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         common = {
             "num_filter": self._hidden_channels * self.gates,
@@ -199,7 +198,6 @@ class _ConvRNNCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
@@ -229,7 +227,6 @@ class _ConvLSTMCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
@@ -264,7 +261,6 @@ class _ConvGRUCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)

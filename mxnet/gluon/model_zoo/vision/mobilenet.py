@@ -83,7 +83,6 @@ def _add_conv_dw(
     stride: int,
     relu6: bool = False,
 ) -> None:
-    """Add a depthwise and a pointwise convolution."""
     _add_conv(
         out,
         channels=dw_channels,

@@ -75,7 +75,6 @@ class _BlockV1(_ResidualBlock):
         self.downsample.add(nn.BatchNorm())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Transform the input."""
         residual = x
         x = self.body(x)
         if self.downsample is not None:
@@ -260,7 +259,6 @@ class _ResNet(HybridBlock):
         stage_index: int,
         in_channels: int = 0,
     ) -> nn.HybridSequential:
-        """Return a stage; only its first block may change shape."""
         layer = nn.HybridSequential(prefix=f"stage{stage_index}_")
         with layer.name_scope():
             changes = channels != in_channels
@@ -270,7 +268,6 @@ class _ResNet(HybridBlock):
         return layer
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Classify images."""
         return self.output(self.features(x))
 
 

@@ -48,15 +48,12 @@ def check_size(model: Any, name: str, file_bytes: int) -> None:
 
 
 class _Sizes:
-    """The sizes of functions, each computed once."""
-
     def __init__(self, functions: dict[Key, Any], name: str) -> None:
         self.functions = functions
         self.name = name
         self.sizes: dict[Key, Size] = {}
 
     def add_up(self, nodes: Iterable[Any], depth: int) -> Size:
-        """Return the size of nodes, with those inside graphs and functions."""
         if depth > MAX_FUNCTION_DEPTH:
             raise FormatError(
                 f"{self.name}: functions are nested deeper than {MAX_FUNCTION_DEPTH}, or call "

@@ -40,8 +40,6 @@ def _has_functions(graph: Any) -> bool:
 
 
 class _Expansion:
-    """Rewrites the graphs of one model."""
-
     def __init__(self, model: Any, local: Mapping[tuple[str, str], Any], opset: int) -> None:
         self.model = model
         self.local = local
@@ -133,7 +131,6 @@ class _Expansion:
         return output
 
     def _defaults(self, node: Any) -> dict[str, Any]:
-        """Return the default attributes of an operator of ONNX."""
         onnx = load_onnx()
         try:
             schema = onnx.defs.get_schema(node.op_type, self._version(node.domain), node.domain)
@@ -163,7 +160,6 @@ def _copy(node: Any) -> Any:
 
 
 def _rename(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> Any:
-    """Return a copy of a node with outer names and with the attributes of the call."""
     renamed = _copy(node)
     renamed.name = f"{prefix}{node.name or node.op_type}"
     for i, name in enumerate(node.input):

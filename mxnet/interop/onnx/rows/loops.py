@@ -17,14 +17,12 @@ Info = tuple[str, torch.dtype, list[int] | None]
 
 
 def _child(g: Builder) -> Builder:
-    """Return a builder for a graph inside another."""
     child = Builder(g.opset, g)
     child.scope = g.scope
     return child
 
 
 def _graph_of(name: str, g: Builder, inputs: Sequence[Info], outputs: Sequence[Info]) -> Any:
-    """Return the nodes of a builder as an ONNX graph."""
     helper = load_onnx().helper
     infos = [
         [helper.make_tensor_value_info(n, onnx_dtype(t), s) for n, t, s in side]

@@ -59,7 +59,6 @@ def _is_numpy(call: Call) -> bool:
 
 
 def _integer_type(call: Call) -> torch.dtype:
-    """Return the type in which a function of integers is computed."""
     if _is_numpy(call):
         return INT64
     return INT32 if call.dtype in SMALL_TYPES else call.dtype
@@ -506,7 +505,6 @@ _scalar("sub", "_scatter_minus_scalar")
 
 
 def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
-    """Return the angle of a point, in all four quadrants."""
     zero = g.scalar(0, dtype)
     is_axis = g.Equal(x, zero)
     ratio = g.Div(y, g.Where(is_axis, g.scalar(1, dtype), x))

@@ -159,7 +159,6 @@ def _steps(
 
 
 def _weights(g: Builder, weight: str, steps: str, count: int) -> str:
-    """Return the real weights."""
     if count == 1:
         number = g.initializers.get(steps)
         scale = g.reshape(steps, []) if number is None else g.array(number.reshape(()))

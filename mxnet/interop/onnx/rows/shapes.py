@@ -118,7 +118,6 @@ def transpose(g: Builder, call: Call, x: str) -> str:
 
 
 def _swapped(rank: int, a: int, b: int) -> list[int]:
-    """Return the order of axes with two of them exchanged."""
     order = list(range(rank))
     order[a], order[b] = order[b], order[a]
     return order

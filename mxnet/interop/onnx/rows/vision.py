@@ -367,7 +367,6 @@ def _best(g: Builder, scores: str, count: str) -> tuple[str, str]:
 
 
 def _limit_scores(g: Builder, scores: str, topk: int, size: int) -> str:
-    """Keep the scores of the best `topk` only."""
     if topk <= 0 or (size != UNKNOWN and topk >= size):
         return scores
     values, indices = _best(g, scores, g.ints(topk))

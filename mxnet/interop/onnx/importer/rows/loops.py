@@ -338,7 +338,6 @@ def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value
 
 
 def _run_steps(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
-    """Return a layer that runs step by step."""
     kind = node.op_type
     directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
     names = ("bias", "lengths", "state", "cell", "peepholes")

@@ -44,7 +44,6 @@ def _positions(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[floa
 
 
 def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> np.ndarray:
-    """Return the weight of every old element in every new one."""
     mode = node.get("mode", "nearest")
     rows = np.arange(len(positions))
     weights = np.zeros((len(positions), old))
@@ -218,7 +217,6 @@ def _is_plain_nearest(node: OnnxNode, factors: list[float]) -> bool:
 
 
 def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
-    """Multiply one axis with a matrix."""
     rank = x.rank
     dtype = x.dtype.name if x.is_float else "float32"
     symbol = data if x.is_float else F.cast(data, dtype="float32")
