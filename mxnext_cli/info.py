@@ -212,7 +212,6 @@ def _mismatches(model: Model) -> list[str]:
 
 
 def _check_parameters(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an error if parameters contradict the attributes of a layer."""
     input_shapes = [shapes.get(e.node.name) if e.node.is_variable else None for e in node.inputs]
     try:
         complete_inputs(node.operator, input_shapes, node.typed)

@@ -119,14 +119,12 @@ def MXRecordIOWriterCreate(uri: Any, out: Any) -> None:
 
 @_c_function
 def MXRecordIOWriterFree(handle: Any) -> None:
-    """Close a writer."""
     _file(handle, RecordWriter).close()
     del _open[_number(handle)]
 
 
 @_c_function
 def MXRecordIOWriterWriteRecord(handle: Any, buf: Any, size: Any) -> None:
-    """Write ``size`` bytes as a record."""
     _file(handle, RecordWriter).write(ctypes.string_at(buf, _number(size)))
 
 
@@ -138,7 +136,6 @@ def MXRecordIOWriterTell(handle: Any, pos: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderCreate(uri: Any, out: Any) -> None:
-    """Open a record file for reading."""
     reader = _Reader(_text(uri))
     number = next(_numbers)
     _open[number] = reader
@@ -147,7 +144,6 @@ def MXRecordIOReaderCreate(uri: Any, out: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderFree(handle: Any) -> None:
-    """Close a reader."""
     _file(handle, _Reader).file.close()
     del _open[_number(handle)]
 
@@ -164,7 +160,6 @@ def MXRecordIOReaderReadRecord(handle: Any, buf: Any, size: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderSeek(handle: Any, pos: Any) -> None:
-    """Continue at an offset."""
     _file(handle, _Reader).position = _number(pos)
 
 
@@ -195,19 +190,16 @@ def MXNDArrayGetData(handle: Any, out: Any) -> None:
 
 @_c_function
 def MXNDArrayWaitToRead(handle: Any) -> None:
-    """Wait until an array is computed."""
     accelerator.synchronize(_tensor(handle).device)
 
 
 @_c_function
 def MXNDArrayWaitToWrite(handle: Any) -> None:
-    """Wait until nothing reads an array."""
     accelerator.synchronize(_tensor(handle).device)
 
 
 @_c_function
 def MXNDArrayWaitAll() -> None:
-    """Wait for all devices."""
     accelerator.synchronize_all()
 
 
@@ -245,7 +237,6 @@ def MXGetVersion(out: Any) -> None:
 
 @_c_function
 def MXRandomSeed(seed: Any) -> None:
-    """Seed the random numbers of all devices."""
     random.seed(_number(seed))
 
 
@@ -260,12 +251,10 @@ def MXListAllOpNames(size: Any, names: Any) -> None:
 
 @_c_function
 def MXSetNumOMPThreads(count: Any) -> None:
-    """Set how many threads kernels use."""
     torch.set_num_threads(_number(count))
 
 
 @_c_function
 def MXGetGPUMemoryInformation64(device: Any, free: Any, total: Any) -> None:
-    """Store the free bytes of a GPU and all of them."""
     for out, value in zip((free, total), gpu_memory_info(_number(device)), strict=True):
         _store(out, value)

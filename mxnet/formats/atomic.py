@@ -491,7 +491,6 @@ def _open(path: Path, mode: str, target: Path) -> Any:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of a path, or None where nothing is."""
     try:
         return path.stat().st_mode
     except OSError:

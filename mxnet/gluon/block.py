@@ -512,11 +512,9 @@ class Block:
         return {f"{hint}{number}": described}
 
     def _traced(self) -> dict[str, Any]:
-        """Return what `save` writes about this block's graph."""
         return {"hybridized": False}
 
     def _restore(self, described: dict[str, Any]) -> None:
-        """Take the names, and restore the graphs, that `save` wrote."""
         parts = [v for v in described.values() if isinstance(v, dict) and "orig_name" in v]
         if len(parts) != len(self._children):
             raise ParameterError(

@@ -71,7 +71,6 @@ class SymbolBlock(HybridBlock):
         self._reg_params = {name[skip:]: param for name, param in self._params.items()}
 
     def _declare(self, out: Symbol, inputs: set[str]) -> None:
-        """Declare a parameter for each variable that is not an input."""
         arguments, _, auxiliary = out.infer_type_partial()
         rows = [
             *zip(out.list_arguments(), arguments, ["write"] * len(arguments), strict=True),

@@ -67,7 +67,6 @@ def run_graph(
 
 
 def _as_placeholder(value: Any) -> Any:
-    """Return nested tensors as arrays, which nothing computes with."""
     if isinstance(value, list | tuple):
         return [_as_placeholder(item) for item in value]
     return wrap_plain(NDArray, value) if isinstance(value, Tensor) else value

@@ -164,7 +164,6 @@ def _own_parameters(block: Block) -> dict[str, Parameter]:
 
 
 def _tensors_of(block: Block) -> dict[Parameter, tuple[dict[str, Any], str]]:
-    """Return where the module of a TorchBlock keeps each tensor."""
     module, places = block.as_torch(), {}
     for path, param in block._reg_params.items():
         folder, _, name = path.rpartition(".")

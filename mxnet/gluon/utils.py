@@ -392,7 +392,6 @@ def _brief_print_list(names: Iterable[str], limit: int = 7) -> str:
 
 
 def _check_same_symbol_type(symbols: Sequence[Symbol]) -> type[Symbol]:
-    """Return the class of the symbols, which must be one."""
     first = type(symbols[0])
     if any(type(s) is not first for s in symbols):
         raise TypeError(

@@ -290,7 +290,6 @@ class TorchWriter:
                 output._rename(_identifier(node.name))
 
     def _plain(self, call: TorchCall, inputs: list[Any]) -> fx.Node | None:
-        """Write an elementwise function of torch as that function."""
         raw = call.op.raw
         if raw is None or call.attrs or not all(t.is_floating_point for t in call.dtypes):
             return None

@@ -443,7 +443,6 @@ def _is_zeros(entry: Entry) -> bool:
 
 
 def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn.RNNBase:
-    """Return torch's layer with the weights of a packed vector."""
     directions = 2 if attrs["bidirectional"] else 1
     sizes = (features, attrs["state_size"], attrs["num_layers"], directions)
     projection = attrs["projection_size"]

@@ -157,7 +157,6 @@ class NDArrayIter(DataIter):
         return plain(x).narrow(self._axis(x), self.cursor, self.num_data - self.cursor).clone()
 
     def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
-        """Return samples followed by `count` from the beginning."""
         axis, first = self._axis(x), plain(x)
         before = before.to(first.device)  # those of a checkpoint are in main memory
         return _wrap_like(x, torch.cat((before, _first(first, axis, count)), axis))
@@ -254,7 +253,6 @@ def _is_csr(x: NDArray) -> bool:
 
 
 def _first(samples: Tensor, axis: int, count: int) -> Tensor:
-    """Return the first samples, starting over if there are fewer."""
     if count <= samples.shape[axis]:
         return samples.narrow(axis, 0, count)
     positions = torch.arange(count, device=samples.device) % samples.shape[axis]

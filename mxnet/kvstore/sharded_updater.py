@@ -119,7 +119,6 @@ class ShardedUpdater(opt.Updater):
         return sum(array.nbytes for state in self.states.values() for array in _leaves(state))
 
     def _own_rows(self, key: Key) -> NDArray:
-        """Return this worker's rows of a weight, as a view of it."""
         whole = plain(self._stored[key])
         held = self._rows.get(key)
         if held is None or held[0] is not whole:

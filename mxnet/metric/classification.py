@@ -116,7 +116,6 @@ class _BinaryMetric(EvalMetric):
         self.global_sum_metric = self._score(*self._global_counts) * self.global_num_inst
 
     def reset(self) -> None:
-        """Forget everything."""
         self._global_counts = [0, 0, 0, 0]
         self._counts = [0, 0, 0, 0]
         super().reset()

@@ -125,7 +125,6 @@ class PythonModule(BaseModule):
         self.binded = True
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return name and shape of each output; implemented by subclasses."""
         raise NotImplementedError
 
     def init_optimizer(

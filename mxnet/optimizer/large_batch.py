@@ -115,7 +115,6 @@ class LARS(ListOptimizer):
             self._whole_weight = None
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Do SGD's step with each layer's own rate."""
         adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
         whole = batch.weights if self._whole_weight is None else [self._whole_weight]
         rates = [batch.lr] * len(batch.weights)

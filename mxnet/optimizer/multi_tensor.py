@@ -460,7 +460,6 @@ class ListOptimizer(Optimizer):
     # -- row_sparse ---------------------------------------------------------------------------
 
     def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
-        """Return whether only the rows of the gradient change."""
         return self.lazy_update and grad.stype == "row_sparse"
 
     def _update_sparse(

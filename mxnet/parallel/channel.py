@@ -372,7 +372,6 @@ def _listening_descriptors() -> set[int]:
 
 
 def _is_foreign(host: str, family: int) -> bool:
-    """Return whether an address is not one of this machine."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((host, 0))

@@ -213,7 +213,6 @@ def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
 
 
 def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dict) -> Symbol:
-    """Call an operator whose attributes name its inputs (Custom)."""
     symbols = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
     attrs = {
         k: to_string(v)

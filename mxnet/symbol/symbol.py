@@ -689,7 +689,6 @@ def _check_names(graph: Graph, kwargs: Mapping[str, Any], what: str) -> None:
 
 
 def _shown_shape(shape: tuple | None) -> tuple | None:
-    """Return a shape as users read it now."""
     if is_np_shape():
         return shape
     return () if shape is None else tuple(max(n, 0) for n in shape)

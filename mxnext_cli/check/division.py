@@ -108,7 +108,6 @@ class _Divisions:
     # -- integers are needed -------------------------------------------------------------------
 
     def _integer_values(self, node: ast.AST) -> Iterator[ast.expr]:
-        """Give the expressions of a node that only integers fit."""
         if isinstance(node, ast.Subscript):
             yield from _indices(node.slice)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):

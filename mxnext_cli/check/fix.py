@@ -131,7 +131,6 @@ def _may_cut(node: ast.BinOp) -> bool:
 
 
 def _add_imports(text: str, modules: list[str]) -> str:
-    """Return a program with imports added before its first statement."""
     tree = parse_source(text, Path("source.py")).tree
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     lines = [

@@ -77,7 +77,6 @@ def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -
 
 
 def _check_name(name: str, line: int, shown: str = "") -> Finding:
-    """Look up a dotted name of MXNet."""
     value, hint = look_up(name)
     if value is not None:
         return Finding(line, shown or name, "covered", hint, _is_operator(value))

@@ -119,7 +119,6 @@ def _block_classes(tree: ast.Module, aliases: dict[str, str]) -> set[str]:
 
 
 def _returns_network(function: ast.FunctionDef, aliases: dict[str, str], blocks: set[str]) -> bool:
-    """Return whether a function returns a symbol or a block that it makes."""
     makers = {
         target.id
         for node in ast.walk(function)

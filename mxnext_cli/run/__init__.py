@@ -47,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _execute(program: Program) -> None:
-    """Compile the script and run it as ``__main__``."""
     path = program.script
     source = path.read_bytes()
     program.add_file(str(path), source)

@@ -208,8 +208,6 @@ class _Loader(importlib.abc.Loader):
 
 
 class _RewritingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module of the program as `mx run` rewrites it."""
-
     def get_code(self, fullname: str) -> types.CodeType:
         """Compile the module; the result is not cached, because Python would take it too."""
         path = self.get_filename(fullname)

@@ -103,7 +103,6 @@ def parse_program(content: bytes, filename: str) -> tuple[ast.Module, bool]:
 
 
 def _parse_python_2(content: bytes) -> ast.Module | None:
-    """Return the tree of a source of Python 2, or None."""
     translation = translate(read_text(content))
     if translation is None:
         return None

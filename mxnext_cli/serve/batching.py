@@ -130,7 +130,6 @@ class Batcher:
     # -- batches --------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Run batches until no request waits."""
         loop = asyncio.get_running_loop()
         try:
             while batch := await self._next_batch():

@@ -207,7 +207,6 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) 
 
 
 def _load_sym(sym: Symbol | str | os.PathLike[str], logger: Any = None) -> Symbol:
-    """Return a symbol, read from a file unless it is one."""
     if isinstance(sym, Symbol):
         return sym
     if isinstance(sym, str | os.PathLike):

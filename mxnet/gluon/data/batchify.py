@@ -63,7 +63,6 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
 
 
 def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.Tensor:
-    """Stack arrays for torch's DataLoader."""
     return plain(_stacked(arrays))
 
 

@@ -79,7 +79,6 @@ class _MultiWorkerIter:
         return self
 
     def _push_next(self) -> None:
-        """Ask for one more batch, if there is one."""
         indices = next(self._iter, None)
         if indices is None:
             return

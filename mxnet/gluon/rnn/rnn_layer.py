@@ -118,7 +118,6 @@ class _RNNLayer(HybridBlock):
             ni = out * self._dir
 
     def _cells(self, layer: int) -> list[str]:
-        """Return the short names of a layer's cells, one a direction."""
         return [f"{side}{layer}" for side in ("l", "r")[: self._dir]]
 
     def _register_param(self, name: str, shape: tuple, init: Any, dtype: Any) -> Any:

@@ -28,7 +28,6 @@ def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
 
 
 def _tensor(source: Any, dtype: torch.dtype, ctx: Context) -> Tensor:
-    """Return a new tensor with the values of anything array-like."""
     if isinstance(source, NDArray):
         tensor = plain(source)
     elif isinstance(source, Tensor):

@@ -30,7 +30,6 @@ __all__ = [
 
 
 def _check_graph(name: str, graph: Any) -> CSRNDArray:
-    """Return the graph, which must be a csr array."""
     if not isinstance(graph, CSRNDArray):
         kind = getattr(graph, "stype", type(graph).__name__)
         raise MXNetError(f"{name} takes a graph as a csr array, got {kind}.")

@@ -229,7 +229,6 @@ def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
 
 
 def _update_rows(call: Call) -> NDArray:
-    """Run the dense update on the gradient's rows alone."""
     weight, grad, *states = call.arrays
     assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
     target = call.out

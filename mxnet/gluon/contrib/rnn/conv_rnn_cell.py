@@ -277,8 +277,6 @@ class _ConvGRUCell(_BaseConvRNNCell):
 
 
 class _1D(_BaseConvRNNCell):
-    """A cell with convolutions over 1 axis."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],
@@ -318,8 +316,6 @@ class _1D(_BaseConvRNNCell):
 
 
 class _2D(_BaseConvRNNCell):
-    """A cell with convolutions over 2 axes."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],
@@ -359,8 +355,6 @@ class _2D(_BaseConvRNNCell):
 
 
 class _3D(_BaseConvRNNCell):
-    """A cell with convolutions over 3 axes."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],

@@ -259,7 +259,6 @@ class Importer:
         self._define(name, constant=array.reshape(()) if is_scalar else array)
 
     def _bind(self, name: str, result: Any) -> None:
-        """Give a result its name: a constant, a symbol, a value, a sequence, or nothing."""
         if result is None or isinstance(result, SequenceValue):
             self.values[name] = result
         elif isinstance(result, np.ndarray):
@@ -295,7 +294,6 @@ class Importer:
 
 
 def _refine(shape: Any, inferred: Any) -> Any:
-    """Return a shape with the sizes that our own inference adds."""
     ours = tuple(None if n == -1 else n for n in inferred)
     if shape is None or len(shape) != len(ours):
         return ours if shape is None else shape

@@ -55,7 +55,6 @@ _same(
 
 
 def _one(g: Builder, x: str) -> str:
-    """Return a vector of one element without axes."""
     return g.reshape(x, [])
 
 

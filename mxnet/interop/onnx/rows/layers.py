@@ -545,7 +545,6 @@ def standardize(
 
 
 def _as_axis(g: Builder, x: str, axis: int, rank: int) -> str:
-    """Give a vector the axes to multiply along one axis."""
     return x if axis == rank - 1 else g.reshape(x, [-1, *[1] * (rank - 1 - axis)])
 
 

@@ -525,7 +525,6 @@ def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
 
 
 def _polyval(g: Builder, call: Call, dtype: torch.dtype, p: str, x: str) -> str:
-    """Return a polynomial by Horner's rule."""
     output = g.Mul(x, g.scalar(0, dtype))
     for i in range(call.shapes[0][0]):
         output = g.Add(g.Mul(output, x), g.reshape(g.slice(p, [i], [i + 1], [0]), []))

@@ -523,7 +523,6 @@ def _anchors(call: Call) -> np.ndarray:
 
 
 def _move_anchors(g: Builder, call: Call, offsets: str) -> str:
-    """Apply offsets ``(batch, n, 4)`` to the anchors."""
     anchors = _anchors(call)
     if call.attrs["iou_loss"]:
         return g.Add(offsets, g.array(anchors))

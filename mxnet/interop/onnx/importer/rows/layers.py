@@ -440,7 +440,6 @@ def average_pool(node: OnnxNode, x: Value) -> Any:
 
 
 def _counts(sizes: Sequence[int], where: Window, after: list[int], with_pad: bool) -> np.ndarray:
-    """Return the number of elements that each window averages."""
     counts = np.ones((1, 1), np.float32)
     for i, n in enumerate(sizes):
         before, kernel, stride = where.before[i], where.kernel[i], where.stride[i]

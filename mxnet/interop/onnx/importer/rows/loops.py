@@ -369,7 +369,6 @@ def _run_steps(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None
 
 
 def _pack(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """Return all weights and biases as MXNet packs them."""
     kind, size = node.op_type, node.get("hidden_size")
     gates, directions = len(ORDER[kind]), w.shape[0]
     if b is None:

@@ -105,7 +105,6 @@ def _conv_attrs(node: OnnxNode, x: Value, w: Value) -> dict[str, Any]:
 
 
 def _requantize(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
-    """Return 8-bit numbers from 32-bit sums."""
     name = zero.dtype.name
     _check_type(node, name)
     scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)

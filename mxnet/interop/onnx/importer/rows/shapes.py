@@ -568,7 +568,6 @@ def _items(node: OnnxNode, sequence: Any) -> list[Value]:
 
 
 def _sequence(node: OnnxNode, items: list[Any]) -> SequenceValue:
-    """Return a sequence of values or symbols."""
     name = node.output_names[0]
     values = [
         item if isinstance(item, Value) else node.importer.complete(Value(f"{name}_{i}", item))
