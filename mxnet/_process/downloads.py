@@ -41,30 +41,13 @@ def download_file(
     on_start: Callable[[str], None] = lambda address: None,
     on_retry: Callable[[Exception, int], None] = lambda error, left: None,
 ) -> None:
-    """Write the file at one of several addresses to `target`.
+    """Write the file at one of several addresses of the same content to `target`.
 
-    Parameters
-    ----------
-    addresses
-        Addresses of the same content: ``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``.
-        They are tried in this order.
-    target
-        The file to write. It keeps its old content until the new one is complete and checked.
-    sha1
-        The SHA-1 that the content must have.
-    retries
-        How often to go through the addresses again.
-    verify_ssl
-        Whether servers must prove who they are.
-    on_start
-        Called with each address that is tried.
-    on_retry
-        Called with the last error and the number of retries left before each of them.
-
-    Raises
-    ------
-    DownloadError
-        No address gave the file; the message has the reason for each.
+    The addresses (``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``) are tried in order,
+    and again up to `retries` times. The target keeps its old content until the new one is complete
+    and has the hash `sha1`. `on_start` is called with each address that is tried, `on_retry` before
+    each retry with the last error and the number of retries left. If no address gives the file, a
+    `DownloadError` lists the reason for each.
 
     >>> _ = Path("a.txt").write_text("text")
     >>> here = Path("a.txt").absolute().as_uri()

@@ -347,10 +347,7 @@ def _put_in_place(files: list[AtomicFile]) -> None:
 class AtomicFile:
     """A file under construction, which replaces its target at `commit`.
 
-    Parameters
-    ----------
-    path : Path
-        The target. Part files of it that killed processes left behind are removed.
+    Part files of the target that killed processes left behind are removed.
     """
 
     def __init__(self, path: Path) -> None:

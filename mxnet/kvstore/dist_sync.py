@@ -54,13 +54,7 @@ class DistributedStore(_Member, KVStore):
     """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
 
     Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`.
-
-    Parameters
-    ----------
-    name : str
-        As given to `mx.kvstore.create`.
-    names : sequence of str
-        The names of this kind of store.
+    `names` are the names of this kind of store.
     """
 
     def __init__(self, name: str, names: Sequence[str]) -> None:

@@ -65,12 +65,7 @@ def _has_states(optimizer: opt.Optimizer) -> bool:
 class ShardedUpdater(opt.Updater):
     """Updates this worker's rows of weights, if the weights are large enough together.
 
-    Parameters
-    ----------
-    optimizer : Optimizer
-    group : Group
-    stored : dict of key to NDArray
-        The weights of a store, the same on all workers.
+    `stored` are the weights of a store, the same on all workers.
     """
 
     def __init__(
@@ -136,12 +131,7 @@ class ShardedUpdater(opt.Updater):
     def step(self, keys: Sequence[Key], sums: Mapping[Key, Tensor]) -> None:
         """Update this worker's rows by their gradients, and start to send them; see `finish`.
 
-        Parameters
-        ----------
-        keys : list
-            All keys of the step, which other workers update too.
-        sums : dict of key to Tensor
-            Gradients of the rows that this worker owns.
+        `keys` are all keys of the step; `sums` are gradients of the rows that this worker owns.
         """
         weights = [self._own_rows(key) for key in sums]
         grads = [wrap_plain(NDArray, sums[k], w._ctx) for k, w in zip(sums, weights, strict=True)]
@@ -274,13 +264,9 @@ _exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same o
 
 
 class ShardExchange:
-    """Collects the states of all workers, and answers others that do.
+    """Collects the optimizer states of all workers, and answers other workers that collect them.
 
-    Parameters
-    ----------
-    group : Group
-    updater : ShardedUpdater
-        Its ``own_states`` are handed out until all workers have called `release`.
+    The updater's ``own_states`` are served until all workers have called `release`.
     """
 
     def __init__(self, group: Group, updater: Any) -> None:

@@ -25,14 +25,7 @@ def publish(store: Any, name: str, server: AsyncServer) -> None:
 
 
 class Peer:
-    """The connection to one server.
-
-    Parameters
-    ----------
-    group : Group
-    name : str
-        Of the server, "server0" or "worker1", as it was published.
-    """
+    """The connection to one server, which published its address as ``server0`` or ``worker1``."""
 
     def __init__(self, group: Group, name: str) -> None:
         self.group, self.name = group, name
@@ -121,13 +114,7 @@ class Peer:
 
 
 class AsyncClient:
-    """All servers of a job as a worker sees them; without servers every worker is one.
-
-    Parameters
-    ----------
-    group : Group
-        Of a job that was launched.
-    """
+    """A worker's connections to all servers of a job; without servers every worker is one."""
 
     def __init__(self, group: Group) -> None:
         count = 0 if group.job is None else group.job.servers

@@ -72,15 +72,7 @@ def _is_ours(value: Any) -> bool:
 
 
 class AsyncServer(Listener):
-    """Holds arrays, and applies what workers push.
-
-    Parameters
-    ----------
-    host : str
-        The address to listen at.
-    workers : int
-        Number of workers of the job.
-    """
+    """Holds arrays, and applies what workers push."""
 
     def __init__(self, host: str, workers: int) -> None:
         self._store = KVStore("local")

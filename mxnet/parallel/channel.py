@@ -81,14 +81,7 @@ def escape(text: object, limit: int = 1000) -> str:
 
 
 class Channel:
-    """One proven connection; `connect` and `Listener` make them.
-
-    Parameters
-    ----------
-    sock : socket
-    send_key, receive_key : bytes
-        Keys of the checksums of either direction.
-    """
+    """One authenticated connection, made by `connect` or a `Listener`; each direction has a key."""
 
     def __init__(self, sock: socket.socket, send_key: bytes, receive_key: bytes) -> None:
         self._socket = sock
@@ -193,17 +186,7 @@ def _prove(secret: bytes, role: str, nonces: bytes) -> bytes:
 
 
 def connect(host: str, port: int, seconds: float, secret: bytes | None = None) -> Channel:
-    """Connect to a process of the job, and try again until it is there.
-
-    Parameters
-    ----------
-    host, port
-        Where a `Listener` is.
-    seconds
-        How long to try.
-    secret : bytes, optional
-        By default that of this process's job.
-    """
+    """Connect to a `Listener` of the job; retry for up to `seconds`."""
     secret = read_secret() if secret is None else secret
     end = time.monotonic() + seconds
     while True:
@@ -257,17 +240,8 @@ def _prove_as_server(sock: socket.socket, secret: bytes) -> Channel:
 class Listener:
     """Accepts connections, and serves each that proves the secret in a thread of its own.
 
-    Parameters
-    ----------
-    host : str
-        The address to listen at. If it is not one of this machine (a name that leads here through
-        a proxy, for example), all interfaces are listened at.
-    port : int
-        0 for any free port.
-    serve : function of a Channel
-        It may return or raise when the connection ends.
-    secret : bytes, optional
-        By default that of this process's job.
+    If `host` is not an address of this machine (but of a proxy, for example), it listens on all
+    interfaces. Port 0 means any free port. The default secret is that of this process's job.
     """
 
     def __init__(

@@ -51,10 +51,7 @@ SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the moni
 class Group:
     """All workers of a job; with one worker every collective is the identity.
 
-    Parameters
-    ----------
-    job : Job or None
-        What the launcher said; None for a program that was started alone.
+    `job` is None in a program without a launcher.
     """
 
     def __init__(self, job: Job | None = None) -> None:
@@ -80,10 +77,7 @@ class Group:
     def split(self, ranks: Sequence[int]) -> Group:
         """Return the group of some of the workers; all workers must make this call together.
 
-        Parameters
-        ----------
-        ranks
-            Of its members. On the others the new group has the rank -1 and cannot be used.
+        On the other workers the new group has the rank -1 and cannot be used.
         """
         part = copy.copy(self)
         part.ranks, part.reducer = sorted(ranks), None
@@ -340,12 +334,9 @@ def current_group() -> Group | None:
 
 
 def join_group(alone: bool = False) -> Group:
-    """Return this process's group, joining the job that the launcher described if need be.
+    """Return this process's group; the first call joins the job that the launcher described.
 
-    Parameters
-    ----------
-    alone : bool
-        Whether a program that no launcher started may continue as the only worker.
+    With `alone`, a program without a launcher continues as the only worker.
     """
     global _current
     if _current is None:

@@ -47,17 +47,8 @@ def silence_limit() -> float:
 class HeartbeatMonitor:
     """Sends the heartbeat of this rank, and monitors that of the next one.
 
-    Parameters
-    ----------
-    store : JobStore
-        A connection that nothing else uses.
-    rank, size : int
-    heartbeat : float
-        Seconds of silence after which a rank counts as lost.
-    serves : bool
-        Whether this process serves the rendezvous, and so must be the last to leave.
-    rendezvous : str
-        Who serves the rendezvous, and where, for messages.
+    A rank that is silent for `heartbeat` seconds is lost. The monitor needs a connection to the
+    store of its own. The process that serves the rendezvous must be the last to leave.
     """
 
     def __init__(

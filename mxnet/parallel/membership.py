@@ -125,15 +125,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def group_of(process_set: ProcessSet, is_member: bool = True) -> Group:
-    """Return the workers of a set.
-
-    Parameters
-    ----------
-    process_set
-        The set.
-    is_member
-        Whether this worker must be one of them.
-    """
+    """Return the workers of a set; with `is_member`, this worker must be one of them."""
     group = world()
     if process_set is global_process_set:
         return group

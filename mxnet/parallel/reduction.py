@@ -34,15 +34,7 @@ MAX_FREE_SIZES = 64  # of buffers that are kept
 
 
 class Bucket:
-    """Tensors of a round that travel together.
-
-    Parameters
-    ----------
-    indices : list of int
-        Which of the round's tensors.
-    keys, tensors : list
-        All keys and tensors of the round.
-    """
+    """Tensors that are sent together: `indices` into all keys and tensors of a round."""
 
     def __init__(self, indices: Sequence[int], keys: Sequence[Any], tensors: Sequence[Tensor]):
         self.indices = list(indices)
@@ -91,11 +83,7 @@ class PendingBucket:
 class Reducer:
     """Sums lists of tensors over the ranks of a group.
 
-    Parameters
-    ----------
-    group : Group
-    wire : torch.dtype, optional
-        The type in which floating-point tensors travel; by default their own.
+    Floating-point tensors are sent in the type `wire`, by default their own.
     """
 
     def __init__(self, group: Group, wire: torch.dtype | None = None) -> None:
@@ -219,13 +207,7 @@ class Reduction:
 class OverlappedSums:
     """Watches the gradients of some weights, and sends them in buckets.
 
-    Parameters
-    ----------
-    reducer : Reducer
-    keys : list
-        Of the weights, in order.
-    weights : list of NDArray
-        They have gradients that backward overwrites.
+    The gradients must be ones that backward overwrites (``grad_req="write"``).
     """
 
     def __init__(self, reducer: Reducer, keys: Sequence[Any], weights: Sequence[NDArray]) -> None:
@@ -297,12 +279,7 @@ class OverlappedSums:
     def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
         """Send what is left; return the sums, or None if all workers must sum again.
 
-        Parameters
-        ----------
-        facts : str
-            Must be the same on all workers.
-        is_valid : bool
-            Whether this worker can use the sums.
+        `facts` must be the same on all workers; `is_valid` is whether this worker can use the sums.
         """
         changed = not is_valid or self._is_changed()
         while len(self._sent_buckets) < len(self._buckets) - 1:

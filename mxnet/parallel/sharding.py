@@ -23,14 +23,7 @@ MAX_IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its 
 
 
 class Partition:
-    """Which rows of every array each rank owns.
-
-    Parameters
-    ----------
-    size : int
-        Number of ranks.
-    splits : bool
-        Whether large arrays may be split between rows; else each array has one owner.
+    """Which rows of every array each rank owns; unless it `splits`, each array has one owner.
 
     >>> partition = Partition(2, splits=True)
     >>> partition.add({"weight": (101, 100), "bias": (101,)})
@@ -78,14 +71,7 @@ def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]]
 class PendingShards(PendingBucket):
     """A bucket of which this rank receives its own rows, from every rank.
 
-    Parameters
-    ----------
-    shapes : dict of key to torch.Size
-        The rows that this rank owns.
-    received : Tensor
-        One row for each rank: the elements of all keys, flags and the signature.
-    pending
-        Arguments of `PendingBucket`.
+    `received` has one row for each rank: the elements of all keys, flags and the signature.
     """
 
     def __init__(
@@ -130,13 +116,7 @@ class PendingShards(PendingBucket):
 class ShardedReducer(Reducer):
     """Sums tensors over ranks; each rank gets the parts that it owns.
 
-    Parameters
-    ----------
-    group : Group
-    partition : Partition
-        It has all keys that are summed.
-    wire : torch.dtype, optional
-        The type in which floating-point tensors travel; by default their own.
+    The partition must have all keys that are summed.
     """
 
     def __init__(self, group: Group, partition: Partition, wire: torch.dtype | None) -> None:
@@ -181,14 +161,7 @@ def _has(bound: tuple[int, int]) -> bool:
 class Gathering:
     """Arrays on their way from the owners of their rows to all ranks.
 
-    Parameters
-    ----------
-    reducer : Reducer
-        Its group exchanges the rows, in its buffers.
-    arrays : list of Tensor
-        Of one type. This rank's rows are sent, and `finish` overwrites the others.
-    bounds : list
-        For each array the rows that each rank owns.
+    The arrays have one type. This rank's rows are sent, and `finish` overwrites the others.
     """
 
     def __init__(

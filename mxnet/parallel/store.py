@@ -20,11 +20,6 @@ DEFAULT_SECONDS = 300.0
 class StoreServer(Listener):
     """Holds values by key, and serves them to the processes that know the job's secret.
 
-    Parameters
-    ----------
-    host, port, secret
-        As for `Listener`.
-
     >>> server = StoreServer("127.0.0.1", 0, b"secret")
     >>> store = JobStore("127.0.0.1", server.port, 10, b"secret")
     >>> store.set("rank 0", "here")
@@ -99,15 +94,7 @@ CALLS: dict[str, Callable[..., tuple[Any, list[bytes]]]] = {
 class JobStore(dist.Store):
     """A connection to a `StoreServer`, which torch's process groups use as well.
 
-    Parameters
-    ----------
-    host, port : of the server
-    seconds : float
-        How long to wait for the server.
-    secret : bytes, optional
-        By default that of this process's job.
-    prefix : str
-        Precedes all keys.
+    It waits for the server up to `seconds`. All keys begin with `prefix`.
     """
 
     def __init__(

@@ -75,12 +75,7 @@ def worker_folder(folder: Path) -> Path:
 def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     """Return the file to continue from, and the number of workers that wrote it.
 
-    Parameters
-    ----------
-    folder
-        The folder of the run.
-    own
-        Steps of readable checkpoints of this worker, with the present number of workers.
+    `own` are the steps of readable checkpoints of this worker, with the present number of workers.
     """
     group = _group()
     size = 1 if group is None else group.size

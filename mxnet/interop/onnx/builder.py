@@ -104,15 +104,8 @@ class UnsizedFill(NamedTuple):
 class Builder:
     """The nodes and constants of one ONNX graph.
 
-    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods with
-    small letters hide what changed between opsets.
-
-    Parameters
-    ----------
-    opset : int
-        The opset that the model is written for.
-    parent : Builder, optional
-        The graph around this one, for the bodies of loops and branches.
+    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods in
+    lower case hide what changed between opsets. The body of a loop or branch has a `parent`.
     """
 
     def __init__(self, opset: int, parent: Builder | None = None) -> None:

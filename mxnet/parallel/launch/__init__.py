@@ -71,18 +71,9 @@ def _root_address(launcher: str, hosts: Sequence[str]) -> str:
 
 
 class _Attempt:
-    """One start of all workers and servers of a job.
+    """One start of all workers and servers of a job; the first has the number 0.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-    scheduler : Scheduler
-    hosts : list of str
-        For ssh, one for each slot.
-    size : int
-        Number of workers.
-    number : int
-        How often the job has been started before.
+    For ssh, `hosts` has one entry per slot.
     """
 
     def __init__(
@@ -193,13 +184,7 @@ def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int)
 
 
 class Scheduler:
-    """Serves the key-value service at which workers and servers meet.
-
-    Parameters
-    ----------
-    host : str
-        The address by which the workers reach this process.
-    """
+    """Serves the key-value store of the rendezvous; workers connect to `host`."""
 
     def __init__(self, host: str) -> None:
         self.host = host

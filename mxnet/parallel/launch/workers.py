@@ -40,20 +40,9 @@ class Outcome:
 
 
 class Process:
-    """A started process.
+    """A process on `host` (default: this machine); its output lines are prefixed with `name`.
 
-    Parameters
-    ----------
-    name : str
-        Precedes each line of its output.
-    command : list of str
-    environment : dict
-    host : str
-        Where it runs; by default here.
-    first_line : str
-        What it reads from its standard input.
-    log_dir : str, optional
-        A folder for a copy of its output.
+    `first_line` is written to its standard input. With a `log_dir`, its output is copied there.
     """
 
     def __init__(
@@ -163,18 +152,10 @@ def run_all(
     report_failure: Callable[[int, str, str], None],
     patience: float = 0.0,
 ) -> Outcome:
-    """Run all processes of an attempt; when one fails the others are ended.
+    """Run all processes of an attempt, workers first, by rank; when one fails the others are ended.
 
-    Parameters
-    ----------
-    starts
-        They start the processes, workers first, by rank.
-    workers
-        How many of them are workers.
-    report_failure
-        Writes down for all workers which one failed, where and how.
-    patience
-        Seconds in which the others may end by themselves.
+    The others may end by themselves within `patience` seconds. `report_failure` tells all workers
+    which one failed, where and how.
     """
     started: list[Process] = []
     with ending_on_signals():

@@ -62,12 +62,7 @@ LINE_SECONDS = 60.0  # between two lines in a file
 def choose_style(show: bool | None = None, stream: Any = None) -> Style:
     """Return how progress is shown on a stream: as a bar, as lines, or not at all.
 
-    Parameters
-    ----------
-    show : bool, optional
-        False for never, True for always, whatever ``MXNET_PROGRESS`` says.
-    stream : file
-        By default stderr.
+    `show` takes precedence over ``MXNET_PROGRESS``; the default stream is stderr.
     """
     setting = env.get("MXNET_PROGRESS").strip().lower()
     setting = {"": "auto", "1": "auto", "0": "off"}.get(setting, setting)

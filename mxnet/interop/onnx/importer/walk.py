@@ -38,11 +38,7 @@ MAX_FOLDED_BYTES, FOLDED_PER_BYTE = 64 << 20, 4
 class Importer:
     """Builds a symbol and its parameters from a checked ModelProto.
 
-    Parameters
-    ----------
-    model : ModelProto
-    constants : dict of str to ndarray, optional
-        Values of inputs of the model that become constants; a list is a sequence.
+    `constants` are inputs of the model that become constants; a list is a sequence.
     """
 
     def __init__(self, model: Any, constants: Mapping[str, Any] | None = None) -> None:
