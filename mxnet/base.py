@@ -96,8 +96,6 @@ _LIB = _Library()
 
 
 class _NullType:
-    """Stands for an argument that was not given."""
-
     def __repr__(self) -> str:
         return "_Null"
 

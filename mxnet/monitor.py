@@ -118,7 +118,6 @@ class Monitor:
 
 
 def _text(name: str, stat: Any) -> str:
-    """Return a statistic as text: numbers followed by tabs."""
     stats = stat if isinstance(stat, list) else [stat]
     if not all(isinstance(part, NDArray) for part in stats):
         raise InvalidType(

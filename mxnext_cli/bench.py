@@ -71,7 +71,6 @@ def _product(ctx: Context, device: torch.device) -> tuple[Step, Step]:
 
 
 def _training_step(ctx: Context, device: torch.device) -> tuple[Step, Step]:
-    """A small convolutional network with momentum."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(32, 3, activation="relu"), nn.Conv2D(32, 3, activation="relu"))
     net.add(nn.GlobalAvgPool2D(), nn.Dense(10))

@@ -618,7 +618,6 @@ def _choices(action: argparse.Action) -> str:
 
 
 def _words(name: str) -> str:
-    """Return the options of a command, its subcommands, and the choices of its arguments."""
     words: list[str] = []
     for action in _actions(name):
         words += _long_options(action)

@@ -94,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, tuple] | None:
-    """Return the shapes with a name in place of the batch, if it is to be free."""
     axis = args.dynamic_batch
     if axis is None:
         return None
@@ -147,7 +146,6 @@ def _write_other(job: Job) -> Report:
 
 
 def _cut_batches(case: dict[str, Any], shapes: dict[str, tuple]) -> list[dict[str, Any]]:
-    """Return arrays in batches of the size that the model is written for."""
     sizes = {name: shapes[name][0] for name in case}
     count = min(len(array) // sizes[name] for name, array in case.items())
     return [

@@ -172,7 +172,6 @@ def _read_model(args: argparse.Namespace, needs_params: bool, keep_unknown: bool
 
 
 def _find_files(path: Path, epoch: int | None, params: str | None) -> tuple[Path, Path | None]:
-    """Return the symbol file and the parameter file, if there is one."""
     named = PARAMS_NAME.fullmatch(path.name)
     if path.name.endswith(".json"):
         prefix = path.with_name(path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".json"))

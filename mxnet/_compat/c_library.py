@@ -130,7 +130,6 @@ def MXRecordIOWriterWriteRecord(handle: Any, buf: Any, size: Any) -> None:
 
 @_c_function
 def MXRecordIOWriterTell(handle: Any, pos: Any) -> None:
-    """Store the offset of the next record."""
     _store(pos, _file(handle, RecordWriter).position)
 
 
@@ -165,7 +164,6 @@ def MXRecordIOReaderSeek(handle: Any, pos: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderTell(handle: Any, pos: Any) -> None:
-    """Store the offset of the next record."""
     _store(pos, _file(handle, _Reader).position)
 
 

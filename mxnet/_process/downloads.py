@@ -97,7 +97,6 @@ class _HashedFile:
 
 
 def _copy(address: str, file: _HashedFile, name: str, verify_ssl: bool) -> None:
-    """Copy the content at an address into a file, with a progress bar."""
     parts = urllib.parse.urlsplit(address)
     if parts.scheme == "file":
         with Path(urllib.request.url2pathname(parts.path)).open("rb") as source:

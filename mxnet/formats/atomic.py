@@ -480,7 +480,6 @@ class _Stream(io.BufferedWriter):
 
 
 def _open(path: Path, mode: str, target: Path) -> Any:
-    """Open a file for writing; errors name the file that the user asked for."""
     try:
         return path.open(mode, buffering=0)
     except OSError as error:

@@ -130,7 +130,6 @@ def load_record(
 
 
 def _sections(arrays: Arrays, np_shape: bool) -> Iterator[list[bytes | Tensor]]:
-    """Yield the pieces of the header, of each array, and of the names."""
     named = isinstance(arrays, Mapping)
     values = list(arrays.values()) if named else list(arrays)
     yield [struct.pack("<QQQ", LIST_MAGIC, 0, len(values))]

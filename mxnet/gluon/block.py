@@ -33,8 +33,6 @@ __all__ = ["Block", "HybridBlock", "SymbolBlock"]
 
 
 class _BlockScope:
-    """Names for the children of a block that are made inside its `name_scope`."""
-
     _current = threading.local()
 
     def __init__(self, block: Block | None) -> None:
@@ -501,7 +499,6 @@ class Block:
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe(self, counts: dict[str, int]) -> dict[str, Any]:
-        """Return this block and its children as JSON data, under names unique in the file."""
         hint = type(self).__name__.lower()
         number = counts.setdefault("", 0)
         counts[""] += 1

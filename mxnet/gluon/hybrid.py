@@ -281,7 +281,6 @@ class HybridBlock(Block):
         self._held = ()
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
-        """Return input variables and outputs of the graph, tracing it if that was not done."""
         if self._cached_graph:
             return self._cached_graph
         with FIRST_CALL:
@@ -356,7 +355,6 @@ class HybridBlock(Block):
     # -- inference ----------------------------------------------------------------------------
 
     def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
-        """Pass to the parameters what their graph says about shapes or types."""
         inputs, out = self._get_graph(*args)
         flat = [item for item in flatten(args, "input")[0] if item is not None]
         used = set(out.list_inputs())
@@ -497,7 +495,6 @@ class HybridBlock(Block):
         return regroup(outputs, self._out_format)[0]
 
     def _feed(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> list[NDArray]:
-        """Return the inputs of the prepared graph, which is made if it is not there."""
         structure = [0] * len(args) if arrays is args else flatten(args, "input")[1]
         if self._cached_op is None:
             self._build_cache(*args)

@@ -568,7 +568,6 @@ class CosineEmbeddingLoss(Loss):
 
     @staticmethod
     def _cosine(F: Any, x: Any, y: Any, axis: int = -1) -> Any:
-        """Return the cosine of the angle between the vectors along an axis, as a column."""
         lengths = F.reshape(F.norm(x, axis=axis), shape=(-1, 1)) * F.reshape(
             F.norm(y, axis=axis), shape=(-1, 1)
         )

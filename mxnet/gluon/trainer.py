@@ -216,7 +216,6 @@ class Trainer:
         return kvs.create(kvstore)
 
     def _init_params(self) -> None:
-        """Give the store the first values of parameters that have some by now."""
         waiting = [param for param in self._params_to_init if param._deferred_init]
         ready = [param for param in self._params_to_init if not param._deferred_init]
         if self._kvstore is not None and ready:
@@ -380,7 +379,6 @@ class Trainer:
     def _watch_gradients(
         self, exchange: KeyedExchange, keys: list[int], weights: list[list[NDArray]]
     ) -> None:
-        """Send gradients during backward from the next step on, where that can help."""
         self._early = False
         if all(len(on_devices) == 1 for on_devices in weights):
             single = [on_devices[0] for on_devices in weights]
@@ -510,7 +508,6 @@ def _list_parameters(params: Any) -> list[Parameter]:
 
 
 def _arrays_of(param: Parameter) -> list[NDArray]:
-    """Return the arrays of a parameter on all contexts, of a row_sparse one too."""
     return list(param._data if param._data is not None else param.list_data())
 
 

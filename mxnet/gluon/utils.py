@@ -288,7 +288,6 @@ def repository_addresses(name: str, *others: str) -> list[str]:
 
 
 def _get_repo_url() -> str:
-    """Return the address of the repository of models and data sets."""
     return repository_addresses("")[0]
 
 
@@ -375,7 +374,6 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
 
 
 def _indent(text: str, spaces: int) -> str:
-    """Return the text with all lines but the first moved to the right."""
     return text.replace("\n", "\n" + " " * spaces)
 
 

@@ -219,7 +219,6 @@ class DetRandomCropAug(DetAugmenter):
     def _size(
         self, ratio: float, least: float, most: float, height: int, width: int
     ) -> tuple[int, int] | None:
-        """Draw (width, height) of a crop of this form, or None if its area does not fit."""
         if ratio <= 0:
             return None
         h, tallest = round(math.sqrt(least / ratio)), round(math.sqrt(most / ratio))

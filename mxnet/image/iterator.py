@@ -223,7 +223,6 @@ class ImageIter(DataIter):
         return (header.label if self.imglist is None else self.imglist[key][0]), content
 
     def _sample(self) -> tuple[NDArray, Any]:
-        """Return the next image, ready for the batch, and its label."""
         label, content = self.next_sample()
         image = self._decoded(content)
         with chance.one_image():
@@ -248,7 +247,6 @@ class ImageIter(DataIter):
         return f"filename: {self.imglist[key][1]}"
 
     def _samples(self, count: int) -> list[tuple[NDArray, Any]]:
-        """Return up to so many samples, fewer at the end of the epoch."""
         results: list[tuple[NDArray, Any]] = []
         while len(results) < count:
             try:

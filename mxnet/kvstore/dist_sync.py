@@ -35,8 +35,6 @@ __all__ = ["BytePS", "DistSyncStore", "DistributedStore", "Horovod"]
 
 
 class _Member:
-    """What a store knows of its group of workers."""
-
     _group: Group
 
     @property
@@ -216,7 +214,6 @@ class DistSyncStore(DistributedStore):
         return updater
 
     def _group_by_reducer(self, keys: Collection[Key]) -> list[tuple[Reducer, list[Key]]]:
-        """Return what sums each of the keys: those with split states apart from the others."""
         updater = self._sharded_updater()
         if updater is None:
             return [(self._reducer, list(keys))] if keys else []
@@ -226,7 +223,6 @@ class DistSyncStore(DistributedStore):
         return [(reducer, group) for reducer, group in groups if group]
 
     def _wait_pending(self) -> None:
-        """Wait for all sums on their way, and store or apply them in order."""
         pending, self._pending = self._pending, []
         for reduction in pending:
             updater = self._updater if isinstance(reduction.reducer, ShardedReducer) else None

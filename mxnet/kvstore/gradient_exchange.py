@@ -63,7 +63,6 @@ def _trained(
     grad_arrays: Sequence[Sequence[NDArray | None]],
     param_names: Sequence[str] | None,
 ) -> list[tuple[int, Any, Sequence[NDArray], Sequence[Any]]]:
-    """Return index, key, weights and gradients of every parameter that has a gradient."""
     return [
         (index, index if param_names is None else param_names[index], weights, grads)
         for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True))
@@ -85,7 +84,6 @@ def _update_params_on_kvstore(
     kvstore: Any,
     param_names: Sequence[str],
 ) -> None:
-    """Send gradients to the store, which updates, and fetch the weights."""
     trained = _trained(param_arrays, grad_arrays, param_names)
     if trained:
         indices, keys, weights, grads = zip(*trained, strict=True)

@@ -279,7 +279,6 @@ class KVStore(KVStoreBase):
                 self._updater(key, total, stored[key])
 
     def _replace(self, values: Mapping[Key, NDArray]) -> None:
-        """Store copies of arrays in place of what is stored."""
         for key, value in values.items():
             self._lookup(key, [value])
             self._stored[key] = value.copy()

@@ -462,7 +462,6 @@ def _merge_multi_context(outputs: Sequence[Sequence[Any]], major_axis: Sequence[
 
 
 def _contexts_of_groups(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
-    """Return for each device a dict from the symbol's groups to contexts."""
     if group2ctxs is None:
         return [None] * count
     if isinstance(group2ctxs, list | tuple):

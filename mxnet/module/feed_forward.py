@@ -91,7 +91,6 @@ class FeedForward:
         self._check_extra()
 
     def _check_extra(self) -> None:
-        """Drop parameters that the symbol lacks, or raise."""
         if self.symbol is None or self.arg_params is None:
             return
         names = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
@@ -479,6 +478,5 @@ class FeedForward:
 
 
 def _join_batches(batches: Sequence[Sequence[np.ndarray]]) -> Any:
-    """Join each array over the batches; a single one comes without a list."""
     arrays = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     return arrays[0] if len(arrays) == 1 else arrays

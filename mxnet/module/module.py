@@ -218,7 +218,6 @@ class Module(BaseModule):
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
 
     def _make_host_params(self) -> None:
-        """Make the arrays that `get_params` gives, if they are not there yet."""
         group = self._exec_group
         if self._arg_params is None:
             self._arg_params = inputs.host_arrays(group.param_names, group.param_arrays)
@@ -320,7 +319,6 @@ class Module(BaseModule):
         return module._exec_group
 
     def _share_with(self, module: Module) -> None:
-        """Use another module's parameters, and its optimizer if there is one."""
         self.params_initialized = True
         self._arg_params, self._aux_params = module._arg_params, module._aux_params
         if module.optimizer_initialized:
@@ -471,7 +469,6 @@ class Module(BaseModule):
     def _make_optimizer(
         self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
     ) -> opt.Optimizer:
-        """Return an optimizer by name, scaled by the batch size, or the given one with names."""
         batch_size = self._exec_group.batch_size
         if kvstore is not None and "dist" in kvstore.type and "_sync" in kvstore.type:
             batch_size *= kvstore.num_workers

@@ -75,7 +75,6 @@ def _is_true(value: Any) -> bool:
 
 
 def _nested_like(shape: Any, parts: Iterator[NDArray]) -> Any:
-    """Return the parts in lists nested as the user's were."""
     if isinstance(shape, list | tuple):
         return [_nested_like(inner, parts) for inner in shape]
     return next(parts)

@@ -113,7 +113,6 @@ def _context(ctx: Any) -> Context:
 
 
 def _sizes(name: str, shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple of int; integers of any kind will do."""
     try:
         sizes = (shape,) if isinstance(shape, int | np.integer) else shape
         return tuple([operator.index(n) for n in sizes])

@@ -37,7 +37,6 @@ def warn_of_half(name: str) -> None:
 
 
 def _unknown_argument(optimizer: type, argument: str) -> str:
-    """Return the message about an argument that an optimizer does not have."""
     options = dict.fromkeys(
         name
         for base in optimizer.__mro__
@@ -352,7 +351,6 @@ class Optimizer:
         return self._get_wds([index])[0]
 
     def _multiplied(self, value: float, indices: Sequence[Index], which: str) -> list[float]:
-        """Return a value times each parameter's own multiplier: its Parameter's, else by key."""
         multipliers, parameters, names = getattr(self, which), self.param_dict, self.idx2name
         if not parameters and not multipliers:
             return [value] * len(indices)

@@ -274,7 +274,6 @@ class LBSGD(ListOptimizer):
         return min(max(sqrt(above / (below + wd * above + 1e-18)), 0.01), 100.0)
 
     def _sum(self, index: Index, grad: Tensor) -> tuple[Tensor, int]:
-        """Add a gradient to those since the last step; return the sum and the count so far."""
         held = self.cumgrads.get(index, {"cum_grad": 0, "num_cums": self.init_updates})
         total, count = held["cum_grad"], held["num_cums"] + 1
         if isinstance(total, NDArray):

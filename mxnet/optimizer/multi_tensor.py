@@ -402,7 +402,6 @@ class ListOptimizer(Optimizer):
     def _plan(
         self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any], mixed: bool
     ) -> Plan:
-        """Return the groups of these parameters, those of the last step if nothing changed."""
         plans = self.__dict__.setdefault("_plans", {})
         # each device has its own counts, and the same indices
         stateless = self.ignores_copies and not self.momentum

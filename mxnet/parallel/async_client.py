@@ -41,7 +41,6 @@ class Peer:
             self._fail(f"joining {self._where}", time.monotonic(), error)
 
     def _find(self, seconds: float) -> tuple[str, int]:
-        """Return where the server is, after waiting for it."""
         store, monitor, key = self.group.store, self.group.monitor, f"async/{self.name}"
         start = time.monotonic()
         while not store.check([key]):

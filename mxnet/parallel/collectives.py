@@ -75,7 +75,6 @@ def _agree(group: Group, kind: str, facts: str, problem: str | None = None) -> N
 
 
 def _describe(tensor: Tensor, rows: bool = True) -> str:
-    """Return the shape, perhaps without the first dimension, and the type of a tensor."""
     shape = tuple(tensor.shape) if rows else ("any", *tensor.shape[1:])
     return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
 
@@ -430,7 +429,6 @@ def alltoall(
 
 
 def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str | None]:
-    """Return how many rows go to each worker, and what is wrong with that."""
     rows = len(data) if data.dim() else 0
     if splits is None:
         problem = f"{rows} rows cannot be split evenly over {size} workers" if rows % size else None

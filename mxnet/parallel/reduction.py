@@ -263,7 +263,6 @@ class OverlappedSums:
         self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
 
     def _is_changed(self) -> bool:
-        """Return whether a gradient is not the one that left."""
         return not all(
             sent is not None and sent.holds_for([self._gradient(i)])
             for i, sent in self._sent.items()

@@ -62,7 +62,6 @@ def _even_bounds(rows: int, size: int) -> list[tuple[int, int]]:
 
 
 def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]], rank: int) -> Any:
-    """Return the rows of arrays that a rank owns, without empty ones."""
     own_rows = (rows[rank] for rows in bounds)
     pairs = zip(arrays, own_rows, strict=True)
     return [array[start:stop] for array, (start, stop) in pairs if stop > start]

@@ -55,7 +55,6 @@ class BaseRNNCell:
 
     @staticmethod
     def _get_activation(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
-        """Apply an activation given by its name or as a function; for cells of users."""
         return activated(inputs, activation, **kwargs)
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
@@ -77,7 +76,6 @@ class BaseRNNCell:
         raise NotImplementedError
 
     def _step_name(self) -> str:
-        """Count a step; return the beginning of its names."""
         self._counter += 1
         return f"{self._prefix}t{self._counter}_"
 

@@ -14,8 +14,6 @@ from .base_cell import BaseRNNCell, RNNParams, activated
 
 
 class _StepCell(BaseRNNCell):
-    """What they have in common: two linear maps, of the input and of the last output."""
-
     _gates: tuple[str, ...] = ("",)
     _states = 1
 
@@ -41,7 +39,6 @@ class _StepCell(BaseRNNCell):
         return self._gates
 
     def _linear(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
-        """Return the maps of input and last output, of all gates side by side."""
         size = self._num_hidden * len(self._gates)
         i2h = symbol.FullyConnected(
             data=inputs, weight=self._iW, bias=self._iB, num_hidden=size, name=f"{name}i2h"
@@ -301,7 +298,6 @@ class BaseConvRNNCell(BaseRNNCell):
         return len(self._gates)
 
     def _conv_forward(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
-        """Return the convolutions of input and state, of all gates side by side."""
         count, layout = self._num_hidden * self._num_gates, self._conv_layout
         i2h = symbol.Convolution(
             name=f"{name}i2h", data=inputs, num_filter=count, weight=self._iW, bias=self._iB,

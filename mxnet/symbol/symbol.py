@@ -645,7 +645,6 @@ def _empty(cls: type[Symbol]) -> Symbol:
 
 
 def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
-    """Infer shapes from those given by position (in argument order) or by name."""
     shapes = _by_name(graph, args, kwargs, "shapes")
     for name, shape in shapes.items():
         if not isinstance(shape, tuple):
@@ -714,7 +713,6 @@ def _numpy_type(dtype: Any) -> type[np.generic] | None:
 
 
 def _unknown_arguments(inferred: Inferred, show: Callable[[Any], Any]) -> str:
-    """Return the lines that name what a user could still specify."""
     lines = [
         f"{node.name}: {show(value)}"
         for node, value in zip(inferred.graph.arguments, inferred.arguments, strict=True)

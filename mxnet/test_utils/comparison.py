@@ -290,7 +290,6 @@ def _violation(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> np.nda
 
 
 def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple[int, ...], float]:
-    """Return where two arrays differ most, and how many times the tolerance that is."""
     ratio = _violation(np.asarray(a), np.asarray(b), rtol, atol)
     index = np.unravel_index(np.argmax(ratio), ratio.shape)
     return tuple(int(i) for i in index), ratio[index]

@@ -193,7 +193,6 @@ def _folders(name: str) -> list[Path]:
 
 
 def _find(name: str, dataset: str) -> Path:
-    """Return a data file, packed or not, from the folders where it may be."""
     folders = _folders(dataset)
     for folder in folders:
         for end in ("", ".gz"):

@@ -84,7 +84,6 @@ def _parse_location(
 def _parse_aux_states(
     sym: Symbol, aux_states: Values | None, ctx: Context, dtype: Any = np.float32
 ) -> dict[str, NDArray] | None:
-    """Return arrays for the auxiliary states of a symbol by name, or None."""
     _check_dtype(dtype)
     if aux_states is None:
         return None

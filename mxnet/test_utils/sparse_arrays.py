@@ -158,7 +158,6 @@ def _random_rows(
 
 
 def _uniform_places(shape: tuple[int, ...], density: float) -> np.ndarray:
-    """Return a mask in which each element is there with the same probability."""
     _check_matrix(shape, density)
     return np.random.rand(*shape) < density
 

@@ -218,7 +218,6 @@ def layer_times(
 
 
 def _prepared_call(node: Node, kernel: Callable, inputs: list[Tensor]) -> Callable[[], Any]:
-    """Return the call of a kernel, with None for optional inputs that are absent."""
     op = node.op
     assert op is not None
     arguments: list[Tensor | None] = list(inputs)

@@ -71,8 +71,6 @@ def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
 
 
 class _Divisions:
-    """The divisions of a program."""
-
     def __init__(self, source: Source) -> None:
         self._source = source
         self._tree = source.tree

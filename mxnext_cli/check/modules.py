@@ -126,7 +126,6 @@ class Project:
         return {m for m in members if m.parent not in scripts} - self._on_path
 
     def _find_all(self, folders: list[Path], module: str, *, is_relative: bool = True) -> set[Path]:
-        """Return the files of a module below one of the folders, if it is inside of a package."""
         parts = [part for part in module.split(".") if part]
         for folder in folders if parts else ():
             path = folder.joinpath(*parts[:-1], f"{parts[-1]}.py")

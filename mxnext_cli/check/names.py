@@ -164,7 +164,6 @@ def _attributes_of(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast
 
 
 def _check_namespace_use(name: str, line: int) -> Finding:
-    """Look up ``F.name`` in `mx.nd` and `mx.sym`."""
     shown = f"F.{name}"
     in_symbols = _check_name(f"{symbol.__name__}.{name}", line, shown)
     in_arrays = _check_name(f"{ndarray.__name__}.{name}", line, shown)

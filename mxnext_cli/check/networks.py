@@ -171,7 +171,6 @@ def _load(target: str) -> Any:
 
 
 def _call(path: Path, function: str) -> Any:
-    """Import a program as `mx run` does, and call a function of it without arguments."""
     import importlib
 
     from ..run.program import Program

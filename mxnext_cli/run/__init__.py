@@ -90,7 +90,6 @@ def _show_failure(error: BaseException, program: Program) -> None:
 
 
 def _program_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Return a traceback from the program's first frame on, without those of `mx run`."""
     while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     entries = []

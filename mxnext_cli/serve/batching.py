@@ -169,12 +169,10 @@ class Batcher:
         timer.cancel()
 
     def _notify(self) -> None:
-        """Let the worker look at what waits."""
         if self._more is not None and not self._more.done():
             self._more.set_result(None)
 
     def _take_alike(self, batch: list[Job]) -> None:
-        """Move waiting requests of the same shapes into a batch, as many as fit."""
         rows = sum(job.rows for job in batch)
         left: deque[Job] = deque()
         while self._waiting:

@@ -260,7 +260,6 @@ class Decoder:
 
 
 def _target(how: Preparation, shape: Shape | None) -> tuple[int, int] | None:
-    """Return the height and width that images are resized to."""
     if how.resize or how.crop:
         edge = max(how.resize or 0, how.crop or 0)
         return edge, edge

@@ -76,7 +76,6 @@ def _npy(outputs: Outputs) -> bytes:
 
 @functools.lru_cache(maxsize=128)
 def _npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
-    """Return how an `.npy` file begins; a model gives the same few shapes again and again."""
     file = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(dtype)
     fields = {"descr": descr, "fortran_order": False, "shape": shape}

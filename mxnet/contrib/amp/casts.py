@@ -109,7 +109,6 @@ def _cast(tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _widest(tensors: Tensors) -> torch.dtype | None:
-    """Return the type that tensors of different floating types should have in common."""
     kinds = {t.dtype for t in tensors if t is not None}
     if len(kinds) < 2 or not kinds <= set(MIXED):
         return None

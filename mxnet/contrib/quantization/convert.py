@@ -419,7 +419,6 @@ def _check_names(what: str, names: Names) -> None:
 
 
 def _fold(sym: Symbol, arguments: Arrays, auxiliary: Arrays) -> tuple[Symbol, Arrays, Arrays]:
-    """Return a model without the normalizations that follow convolutions."""
     params = {n: plain(a) for n, a in {**arguments, **auxiliary}.items() if a.stype == "default"}
     heads, changed = fold_parameters(sym._graph, params)
     folded = type(sym)(heads)

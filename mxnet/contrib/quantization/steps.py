@@ -164,7 +164,6 @@ def _quantize_symbol(
     quantize_mode: str = "smart",
     quantize_granularity: str = "tensor-wise",
 ) -> tuple[Symbol, list[str]]:
-    """Return a quantized symbol, and the outputs of layers whose ranges it needs."""
     is_channel_wise(quantize_granularity)
     conversion = Quantization(
         parameters=offline_params or (),

@@ -222,7 +222,6 @@ class SVRGModule(Module):
         self._allocate_gradients(key, totals)
 
     def _allocate_gradients(self, key: str, value: Sequence[NDArray]) -> None:
-        """Set the mean gradient of a parameter on each device to its share."""
         for i, gradients in enumerate(self._param_dict or []):
             gradients[key] = value[i] / self._ctx_len
 

@@ -318,7 +318,6 @@ def _array(values: np.ndarray) -> Any:
 
 
 def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str, np.ndarray]]:
-    """Yield line number, token and vector of each line that holds one."""
     size = None
     with path.open(encoding=encoding) as file:
         for number, line in enumerate(file, start=1):

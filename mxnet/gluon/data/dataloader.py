@@ -248,7 +248,6 @@ class _ByProcesses:
         return self._workers.usable
 
     def batches(self) -> Iterator[Any]:
-        """Give the batches; for each that is taken, one more is made."""
         return self._workers.batches(self._arrivals)
 
     def cancel(self) -> None:

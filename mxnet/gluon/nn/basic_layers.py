@@ -44,8 +44,6 @@ __all__ = [
 
 
 class _Stack:
-    """What the two sequential containers share: a list of children in order."""
-
     _children: dict[str, Block]
     _prefix: str
     name_scope: Any

@@ -174,7 +174,6 @@ class TorchBlock(HybridBlock):
         return self._wrap(outputs, args, inputs)
 
     def _call(self, inputs: Sequence[Any]) -> Any:
-        """Run the module with the leaves of the Gluon parameters in place of its own."""
         tensors = {}
         for name, param in self._reg_params.items():
             if param._differentiable:
@@ -199,7 +198,6 @@ class TorchBlock(HybridBlock):
                 param._adopt(tensor)
 
     def _restore_buffers(self) -> None:
-        """Write buffers that the module has replaced into the memory of their parameters."""
         for name, param in self._reg_params.items():
             if param._differentiable:
                 continue
@@ -214,7 +212,6 @@ class TorchBlock(HybridBlock):
                 param._adopt(tensor)
 
     def _wrap(self, outputs: Any, args: Sequence[Any], inputs: Sequence[Any]) -> Any:
-        """Return the module's outputs as arrays, each on memory of its own."""
         arrays = [a for a in tree_leaves(list(args)) if isinstance(a, NDArray)]
         cls = type(arrays[0]) if arrays else NDArray
         ctx = arrays[0]._ctx if arrays else None

@@ -224,7 +224,6 @@ class _RNNLayer(HybridBlock):
     def __call__(
         self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any
     ) -> Any:
-        """Run over a sequence; give the states back too when they were given."""
         if self._gives_states != (states is not None):
             self._gives_states = states is not None
             self._clear_cached_op()  # its graph has other outputs
@@ -245,7 +244,6 @@ class _RNNLayer(HybridBlock):
     def hybrid_forward(
         self, F: Any, inputs: Any, states: list, sequence_length: Any = None, **params: Any
     ) -> Any:
-        """Run over a sequence; return the outputs, and the states if the caller gave some."""
         if F is ndarray:
             self._check_states(inputs, states)
         if self._layout == "NTC":
@@ -278,7 +276,6 @@ class _RNNLayer(HybridBlock):
         return states if len(states) == 1 else [states[0], None, *states[1:]]
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:
-        """Return all parameters as one vector in the order of the operator."""
         weights = ["i2h_weight", "h2h_weight"] + ["h2r_weight"] * bool(self._projection_size)
         order = [
             f"{cell}_{name}"

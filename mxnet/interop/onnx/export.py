@@ -382,7 +382,6 @@ def _check_types(facts: Facts, opset: int) -> None:
 def _outputs(
     g: Builder, graph: Graph, names: Sequence[str], facts: Facts
 ) -> list[tuple[str, Shape, torch.dtype]]:
-    """Return name, shape and dtype of each output; a name is an output once."""
     outputs, seen = [], set()
     produced = {name for n in g.nodes for name in n.output}
     for entry, name in zip(graph.heads, names, strict=True):

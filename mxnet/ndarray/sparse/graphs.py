@@ -123,7 +123,6 @@ def dgl_subgraph(
 
 
 def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArray] | CSRNDArray:
-    """Return graphs with their edges renumbered, and if wanted also with the old numbers."""
     graphs = []
     for graph in mapped:
         values = graph._values

@@ -197,7 +197,6 @@ def _show_as(F: NumpyNamespace, op: str, name: str, module: str) -> Callable:
 
 
 def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Maker]:
-    """Return what makes the operators whose registered names begin with a prefix, without it."""
     return {
         short: functools.partial(_show_as, F, name, short, module)
         for name in registry.names()

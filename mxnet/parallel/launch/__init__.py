@@ -94,7 +94,6 @@ class _Attempt:
             self._job["MXNET_KVSTORE_CONNECT_TIMEOUT"] = str(options.join_timeout)
 
     def run(self) -> Outcome:
-        """Run servers and workers until the workers have ended."""
         options = self._options
         own = parse_assignments(options.env_server, os.environ)
         settings = {**os.environ, **self._job, **own, "DMLC_ROLE": "server"}

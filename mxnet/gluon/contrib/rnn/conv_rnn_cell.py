@@ -124,7 +124,6 @@ class _BaseConvRNNCell(HybridRecurrentCell):
             setattr(self, name, parameter)
 
     def _decide_shapes(self) -> tuple[tuple, tuple]:
-        """Set the state's shape and return those of the two weights."""
         width = self._hidden_channels * self.gates
         first = self._channel_axis == 1
 

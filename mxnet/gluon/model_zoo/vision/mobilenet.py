@@ -69,7 +69,6 @@ def _add_conv(
     active: bool = True,
     relu6: bool = False,
 ) -> None:
-    """Add a convolution, its normalization and, if `active`, its ReLU."""
     out.add(nn.Conv2D(channels, kernel, stride, pad, groups=num_group, use_bias=False))
     out.add(nn.BatchNorm(scale=True))
     if active:
