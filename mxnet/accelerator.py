@@ -293,7 +293,7 @@ def memory_use(index: int) -> tuple[int, int, int]:
 
 
 def empty_cache() -> None:
-    """Give the memory that no array of a device uses back to the driver.
+    """Return the unused cached memory of a device to the driver.
 
     >>> mx.accelerator.empty_cache()
     """

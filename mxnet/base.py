@@ -58,7 +58,7 @@ def users_stacklevel() -> int:
     """Return the `stacklevel` that makes `warnings.warn` show the user's own line.
 
     A number written at the call is right for one way into the package only; hooks, hybrid blocks
-    and fused calls come by others.
+    and fused calls have other stack depths.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
@@ -285,7 +285,7 @@ def check_call(ret: int) -> None:
 
 
 def _error_of_library() -> BaseException | None:
-    """Return the error of the last function of `_LIB` that failed, once."""
+    """Return and clear the error of the last failed function of `_LIB`."""
     from ._compat.c_library import last_error
 
     return last_error()

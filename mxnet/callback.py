@@ -151,7 +151,7 @@ class Speedometer:
         self.auto_reset = auto_reset
 
     def __call__(self, param: Any) -> None:
-        """Take note of a batch."""
+        """Count a batch, and log the speed every `frequent` batches."""
         count = param.nbatch
         if self.last_count > count:  # a new epoch
             self.init = False

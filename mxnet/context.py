@@ -109,7 +109,7 @@ class Context(metaclass=AssignableClass):
         _scopes.stack.pop()
 
     def empty_cache(self) -> None:
-        """Give the unused memory of this device back to the system."""
+        """Return the unused cached memory of this device to the system."""
         if self.device_typeid != 2:
             return_freed_memory()
             return

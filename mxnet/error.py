@@ -98,7 +98,7 @@ class AttributeConversionError(MXNetError, ValueError):
 
 
 class OutOfMemory(MXNetError, MemoryError):
-    """More memory was asked for than there is; the process continues.
+    """Raised if memory cannot be allocated; the process continues.
 
     >>> issubclass(mx.error.OutOfMemory, MemoryError)
     True
@@ -106,7 +106,7 @@ class OutOfMemory(MXNetError, MemoryError):
 
 
 class FormatError(MXNetError, ValueError):
-    """A file is damaged, truncated or not of the format that was asked for.
+    """Raised if a file is damaged, truncated or of another format.
 
     >>> try:
     ...     mx.nd.load_frombuffer(b"not a file of arrays")
@@ -144,7 +144,7 @@ class OutOfRange(MXNetError, IndexError):
 
 
 class AxisOutOfRange(ShapeError, np.exceptions.AxisError):
-    """An array has no axis of the number that was asked for.
+    """Raised if an array has no axis with the given number.
 
     >>> issubclass(mx.error.AxisOutOfRange, IndexError)
     True

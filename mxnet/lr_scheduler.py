@@ -27,7 +27,7 @@ __all__ = [
 WarmupMode = Literal["linear", "constant"]
 
 
-DEFAULT_BASE_LR = 0.01  # of a schedule whose rate nobody gave
+DEFAULT_BASE_LR = 0.01  # of a schedule without an explicit rate
 
 
 class LRScheduler:

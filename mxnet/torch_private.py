@@ -26,7 +26,7 @@ UNAVAILABLE: dict[str, str] = {}  # why a part is not used
 
 
 def is_wanted(name: str) -> bool:
-    """Return whether a part may be used, as far as the user is concerned."""
+    """Return whether the user's settings allow a part."""
     named = {part.strip() for part in env.get("MXNET_WITHOUT_TORCH_PRIVATE").split(",")}
     return not named & {name, "all"}
 
@@ -275,7 +275,7 @@ has_one_owner: Callable[[Tensor], bool] = choose(
 
 
 class _NoDispatchMode:
-    """In the place of torch's class where there is none; nothing is captured then."""
+    """Replaces torch's class if there is none; then nothing is captured."""
 
 
 _DispatchMode: Any = choose(
@@ -614,7 +614,7 @@ class WorkerParts(NamedTuple):
 
 
 def find_worker_parts() -> WorkerParts:
-    """Return how torch's `DataLoader` follows its workers. There is no public alternative."""
+    """Return how torch's `DataLoader` monitors its workers. There is no public alternative."""
     signals = import_module("torch.utils.data._utils.signal_handling")
     loader: Any = import_module("torch.utils.data.dataloader")
     return WorkerParts(

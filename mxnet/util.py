@@ -267,7 +267,7 @@ def use_np(func: Thing) -> Thing:
 
 
 def set_module(module: str | None) -> Callable[[Thing], Thing]:
-    """Say in which module a function or class is to be shown.
+    """Set the module under which a function or class is shown.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def _write_int8(job: Job) -> Report:
     prefix = Path(str(job.targets[0]).removesuffix(SUFFIXES["int8"][0]))
     if not job.cases:
         print(
-            "mx convert: no --input is given, so the 8-bit ranges are those of random numbers; "
+            "mx convert: no --input is given, so the 8-bit ranges come from random numbers; "
             "accuracy on real data may suffer",
             file=sys.stderr,
         )

@@ -123,7 +123,7 @@ def read_facts(path: Path) -> Facts:
     read = READERS.get(path.suffix) or _by_content(path)
     if read is None:
         known = ", ".join(READERS)
-        raise CommandError(f"{path}: it is none of {known}, by its name or its first bytes")
+        raise CommandError(f"{path}: neither its name nor its first bytes show one of {known}")
     try:
         facts = read(path)
     except MXNetError as error:

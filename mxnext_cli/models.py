@@ -98,7 +98,7 @@ class Model:
 
 
 def _example(shape: Shape | None) -> str:
-    """Return how a shape could be written, with letters for what is not known."""
+    """Return an example of a shape argument, with letters for unknown sizes."""
     if shape is None:
         return "1,..."
     letters = ["N", "C", "H", "W", "D"]
@@ -347,7 +347,7 @@ class Predictor:
         return self._run(feed)
 
     def _fill(self, shapes: dict[str, Shape]) -> dict[str, NDArray]:
-        """Return zeros for what is not given, remembered for the next call of these shapes."""
+        """Return zeros for missing inputs, cached for the next call with these shapes."""
         key = tuple(sorted(shapes.items()))
         filled = self._filled.get(key)
         if filled is None:

@@ -84,7 +84,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def _row(output: np.ndarray, index: int, count: int) -> np.ndarray:
-    """Return the part of an output for one sample; all of it where there is no such part."""
+    """Return one sample's part of an output, or all of an output without a batch axis."""
     return output[index] if output.ndim and output.shape[0] == count else output
 
 

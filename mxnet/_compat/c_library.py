@@ -27,7 +27,7 @@ VERSION = 10901  # 1.9.1, in digits
 
 
 class _Last(threading.local):
-    """What a thread's last calls left: an error, and results that pointers lead to."""
+    """A thread's last error, and the results that returned pointers refer to."""
 
     error: BaseException | None = None
     arrays: list[NDArray]
@@ -51,7 +51,7 @@ FUNCTIONS: dict[str, Callable[..., int]] = {}
 
 
 def last_error() -> BaseException | None:
-    """Return the error of the last call of this thread that failed, and forget it."""
+    """Return and clear the error of this thread's last failed call."""
     failure, _last.error = _last.error, None
     return failure
 
@@ -93,7 +93,7 @@ def _store(reference: Any, value: Any) -> None:
 
 
 def _point(reference: Any, array: ctypes.Array | None) -> None:
-    """Let a pointer variable of any type lead to an array of ctypes, which the caller keeps."""
+    """Point a pointer variable of any type to a ctypes array, which the caller keeps alive."""
     variable = ctypes.c_void_p.from_address(ctypes.addressof(_target(reference)))
     variable.value = None if array is None else ctypes.addressof(array)
 
@@ -179,7 +179,7 @@ def _tensor(handle: Any) -> torch.Tensor:
 
 @_c_function
 def MXNDArrayGetData(handle: Any, out: Any) -> None:
-    """Store the address of an array's numbers; it serves while the array lives."""
+    """Store the address of an array's data; it is valid while the array lives."""
     tensor = _tensor(handle)
     if not tensor.is_contiguous():
         raise error.InvalidValue("MXNDArrayGetData: the array is not contiguous; copy it first.")
@@ -240,7 +240,7 @@ def MXRandomSeed(seed: Any) -> None:
 
 @_c_function
 def MXListAllOpNames(size: Any, names: Any) -> None:
-    """Store how many operators there are, and an array of their names."""
+    """Store the number of operators and an array of their names."""
     texts = [name.encode() for name in registry.names()]
     _last.names = (ctypes.c_char_p * len(texts))(*texts)
     _store(size, len(texts))

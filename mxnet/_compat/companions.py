@@ -56,7 +56,7 @@ def call_after_import(name: str, function: Function, during: During = nullcontex
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that somebody asked about, by means of the finders after it."""
+    """Finds modules with registered callbacks, through the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -145,7 +145,7 @@ class _OldNumPy(ModuleType):
 
 @contextmanager
 def lend_numpy_names() -> Iterator[None]:
-    """Give NumPy its old names while a module that uses them is imported."""
+    """Add NumPy's old names while a module that uses them is imported."""
     lent = [name for name in REMOVED_NAMES if name not in vars(np) and not _has(name)]
     for name in lent:
         setattr(np, name, REMOVED_NAMES[name])
@@ -166,7 +166,7 @@ _old_numpy = _OldNumPy("numpy", np.__doc__)
 
 
 def restore_numpy_names(module: ModuleType) -> None:
-    """Give the global name ``np`` (or ``numpy``) of a module NumPy's old names.
+    """Replace the global ``np`` (or ``numpy``) of a module by a NumPy that has the old names.
 
     NumPy itself stays as it is, and so does every other module.
     """
@@ -201,7 +201,7 @@ def skip_torch_check(check: ModuleType) -> None:
 
 
 class Adjustment(NamedTuple):
-    """What is done to a module: after its import, and around it."""
+    """The adjustment of a module: after its import, and around it."""
 
     after: Callable[[ModuleType], None]
     during: Callable[[], AbstractContextManager] = nullcontext
@@ -221,6 +221,6 @@ ADJUSTMENTS = {
 
 
 def install() -> None:
-    """Make the adjustments, also to packages that are being imported already."""
+    """Register the adjustments, also for packages that are being imported already."""
     for name, adjustment in ADJUSTMENTS.items():
         call_after_import(name, *adjustment)

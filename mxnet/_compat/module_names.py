@@ -121,5 +121,5 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
 
 
 def install() -> None:
-    """Ask for these names before the folders are searched."""
+    """Install the finder before those that search folders."""
     sys.meta_path.insert(0, _ModuleNames())

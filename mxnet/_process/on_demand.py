@@ -1,4 +1,4 @@
-"""What a module shows but makes, or imports, only when it is asked for.
+"""Names of a module that are created or imported on first access.
 
 A program uses few of the thousand functions and of the packages here, and making them all would
 take longer than the rest of ``import mxnet``.
@@ -38,7 +38,7 @@ class FunctionModule(ModuleType):
 
 
 def make_on_demand(module: ModuleType, make: Callable[[str], Any]) -> None:
-    """Let a module make what it does not have with ``make(name)``, and then keep it.
+    """Create missing attributes of a module with ``make(name)`` on first access, and keep them.
 
     >>> from types import ModuleType
     >>> squares = ModuleType("squares")

@@ -87,7 +87,7 @@ def _comes_from_here(error: BaseException) -> bool:
 
 
 def install() -> None:
-    """Shorten errors of MXNext that nobody caught, where Python or a notebook shows them."""
+    """Shorten the tracebacks of uncaught errors of MXNext, in Python and in notebooks."""
     show = sys.excepthook
 
     def show_shortened(kind: type[BaseException], error: Any, trace: TracebackType | None) -> Any:

@@ -4,13 +4,13 @@
 crash all of them are old, or all are new.
 
 New contents lie beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A commit writes a journal
-that names all of them, and its appearance is the moment at which the new files are valid: whoever
-finds a journal, a reader or the next writer, finishes the renaming. Beside every target a marker
+that names all of them, and as soon as it exists the new files are valid: the next reader or
+writer that finds a journal finishes the renaming. Beside every target a marker
 ``.name.commit`` names the journal, so that a reader needs to look at one name only.
 
 Contents reach the disk before their names do, so a loss of power is a crash like any other. Under
-``MXNET_SYNC_FILES=0`` nobody waits for the disk: the order still holds for all processes of a
-running machine, but after a loss of power a new name may have no content.
+``MXNET_SYNC_FILES=0`` writes are not synced to the disk: the order still holds for all processes
+of a running machine, but after a loss of power a new name may have no content.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
     return failure
 
 
-MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
+MAX_ATTEMPTS = 100  # to leave a temporary file behind
 MAX_STEM_BYTES = 150  # bytes of the target's name in those of its companions
 _renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
 
@@ -121,7 +121,7 @@ def _lock(handle: int) -> int | None:
 
 
 def rename_all(renames: Sequence[tuple[Path, Path]]) -> None:
-    """Put part files in the places of their targets, all of them or, after a crash, none.
+    """Replace the targets by their part files: all of them or, after a crash, none.
 
     A single rename is atomic by itself. For several the journal comes first.
     """
@@ -248,7 +248,7 @@ def _read_journal(journal: Path) -> list[tuple[Path, Path]]:
 
 
 def _roll_forward(journal: Path) -> bool:
-    """Do the renames that are not done yet; return whether the journal is finished."""
+    """Complete the pending renames; return whether the journal is finished."""
     renames = _read_journal(journal)
     try:
         for part, target in renames:
@@ -274,7 +274,7 @@ def _remove_if_unlocked(part: Path) -> None:
 
 
 class _Commits(threading.local):
-    """The commit under way in each thread, as a list of files that are ready."""
+    """Each thread's current commit, as a list of complete files."""
 
     pending: list[AtomicFile] | None = None
 
@@ -284,7 +284,7 @@ _commits = _Commits()
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a binary file that replaces ``path`` when the block ends without an error.
+    """Yield a binary file that replaces ``path`` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, reach the disk, and are then renamed.
     A link is followed: the file it points to is replaced, not the link. What is not a regular
@@ -374,7 +374,7 @@ class AtomicFile:
         self.stream = _Stream(self._raw, path)
 
     def commit(self) -> None:
-        """Bring the content to the disk and put it in the place of the target."""
+        """Sync the content to the disk, and replace the target by it."""
         if not self.is_open:
             return
         try:
@@ -453,7 +453,7 @@ class _Stream(io.BufferedWriter):
         return count
 
     def flush(self) -> None:
-        """Hand the buffer to the operating system."""
+        """Flush buffered data to the operating system."""
         try:
             super().flush()
         except OSError as error:
@@ -467,7 +467,7 @@ class _Stream(io.BufferedWriter):
         self.flush()
 
     def drop(self) -> None:
-        """Close the file and forget what is in the buffer."""
+        """Close the file and discard the buffer."""
         if self._worker is not None:
             self._worker.shutdown()
         with contextlib.suppress(OSError):

@@ -447,7 +447,7 @@ class ParamsReader:
             self.fail(what, f"{left} bytes before the end of the file")
 
     def advance(self, count: int, needed: int) -> None:
-        """Note that bytes were read, if all of them arrived."""
+        """Advance past bytes, or raise if some are missing."""
         if count != needed:
             self.fail(f"{needed} bytes", f"{count}: the file became shorter while it was read")
         self.at += needed
@@ -461,6 +461,6 @@ class ParamsReader:
 
 
 def _allocate(size: int) -> Tensor:
-    """Return memory for one array: the only place where reading takes any."""
+    """Allocate memory for one array; reading allocates nowhere else."""
     with reporting_memory("reading an array"):
         return torch.empty(size, dtype=torch.uint8)

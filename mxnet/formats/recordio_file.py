@@ -104,7 +104,7 @@ class RecordWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Flush buffered data to the operating system."""
         try:
             self._file.stream.write(self._waiting)
             self._file.stream.flush()
@@ -114,7 +114,7 @@ class RecordWriter:
         self._waiting = bytearray()
 
     def close(self) -> None:
-        """Put the file in its place; after a failed write the older file stays instead."""
+        """Move the file to its target; after a failed write the older file stays."""
         if self._process != os.getpid():
             self._file.abandon()
             return
@@ -224,7 +224,7 @@ class RecordReader:
             yield damage[0], Damage(damage[0], self.size, damage[1])
 
     def heads(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """Give the offsets from ``start`` on at which records begin, as long as below ``stop``.
+        """Yield the offsets between ``start`` and ``stop`` at which records begin.
 
         >>> list(RecordReader(encode(b"abc") + encode(b"defgh")).heads())
         [0, 12]
@@ -260,7 +260,7 @@ class RecordReader:
         return MAGIC_BYTES.join([self.data[c] for c in contents])
 
     def _contents(self, at: int, strictly: bool = False) -> tuple[list[slice], int]:
-        """Return where the parts of the record at an offset lie, and the offset behind it."""
+        """Return the ranges of a record's parts, and the offset after the record."""
         flag, content, end = self._part(at, strictly)
         if flag == WHOLE:
             return [content], end
@@ -302,7 +302,7 @@ class RecordReader:
             return False
 
     def _inside(self, head: int, end: int) -> int | None:
-        """Return where a record begins inside one that no other follows, or None."""
+        """Return the offset of a record inside the last one, or None."""
         if self._is_whole(end):
             return None
         at = self.data.find(MAGIC_BYTES, head + 4, end + 3)

@@ -43,7 +43,7 @@ def line_blocks(source: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]
 def fail(
     source: str | os.PathLike[str], line: int, expected: str, found: str | None = None
 ) -> NoReturn:
-    """Say what is wrong in which line."""
+    """Raise an error that names the line and what is wrong with it."""
     ending = "" if found is None else f"; found {found}"
     raise FormatError(f"{os.fspath(source)}, line {line}: expected {expected}{ending}.")
 
@@ -91,7 +91,7 @@ def _without_last_comma(line: str) -> str:
 def _find_mistake(
     source: str | os.PathLike[str], first: int, lines: list[str], width: int, dtype: type
 ) -> NoReturn:
-    """Look through a block that could not be read, and name the first line that is wrong."""
+    """Raise an error for the first wrong line of a block that could not be parsed."""
     kind = np.dtype(dtype).name
     for number, line in enumerate(lines, first):
         if not line or line.isspace():

@@ -210,7 +210,7 @@ class Block:
         return self
 
     def _check_containers(self) -> None:
-        """Warn of blocks in plain lists and dicts, which nothing can find."""
+        """Warn of blocks in plain lists and dicts, which are not registered as children."""
         registered = set(map(id, self._children.values()))
         for name, value in self.__dict__.items():
             if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
@@ -359,7 +359,7 @@ class Block:
         allow_missing : bool
             Leave parameters alone that the file has not.
         ignore_extra : bool
-            Leave out arrays that are no parameters here.
+            Ignore arrays that are not parameters of this block.
         cast_dtype : bool
             Convert when types differ.
         dtype_source : {'current', 'saved'}
@@ -379,7 +379,7 @@ class Block:
         load_all(pairs, problems, f"file '{filename}'", ctx, cast_dtype, dtype_source)
 
     def _has_names(self, loaded: dict[str, NDArray], params: dict[str, Parameter]) -> bool:
-        """Return whether a file names the parameters' own names rather than attributes."""
+        """Return whether a file has parameter names rather than attribute paths."""
         attributes = len(params.keys() & loaded.keys())
         own = self.collect_params()
         names = [without_kind(name) for name in loaded]
@@ -456,7 +456,7 @@ class Block:
         allow_missing
             Whether parameters that the file does not have are left alone; else they are an error.
         ignore_extra
-            Whether arrays that are no parameters are left out; else they are an error.
+            Whether arrays that are not parameters are ignored; otherwise they raise an error.
         """
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
@@ -523,7 +523,7 @@ class Block:
         self._rename(described["orig_name"], [part["orig_name"] for part in parts], described)
 
     def _rename(self, name: str, children: list[str], described: dict[str, Any]) -> None:
-        """Take the saved name, in parameters and keys of children too; the prefix stays."""
+        """Restore the saved name, also in parameters and keys of children; the prefix stays."""
         keys = described.get("children", {})
         if len(keys) == len(children):
             pairs = zip(children, list(self._children.values()), strict=True)

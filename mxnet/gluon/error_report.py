@@ -52,7 +52,7 @@ class SetByInit:
 
 
 class _Failure:
-    """What is known about an error on its way out: the failed layer and how to get to it."""
+    """The failed layer of an error that propagates, and the path to that layer."""
 
     def __init__(self, block: Block, error: BaseException) -> None:
         self.outermost = block
@@ -107,7 +107,7 @@ def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
 
 
 def _prefixes(block: Block) -> list[str]:
-    """Return what the names of a block's nodes and of its children's begin with."""
+    """Return the prefixes of the names of a block's nodes, and of its children's."""
     own = [block.prefix] if block.prefix else []
     return own + [p for child in block._children.values() for p in _prefixes(child)]
 

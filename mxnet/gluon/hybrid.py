@@ -133,7 +133,7 @@ class HybridBlock(Block):
             `mx.executor.register_backend`. Its first result is checked against our own. Names of
             MXNet's that fuse operators are accepted; their work is the built-in executor's.
         clear : bool
-            Forget a graph traced before.
+            Drop the traced graph.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
             Hints that MXNet takes; they do not change what is computed.
         recompute : bool or "sublinear" or int
@@ -640,7 +640,7 @@ class HybridBlock(Block):
 
 
 def _recompute_limit(limit: bool | str | int) -> bool | int:
-    """Return what to recompute in training: nothing, by the planner's choice, or to a limit."""
+    """Return the recomputation in training: none, chosen by the planner, or a memory limit."""
     if limit == "sublinear":
         return True
     if isinstance(limit, bool | int) and limit >= 0:

@@ -113,7 +113,7 @@ class SymbolBlock(HybridBlock):
         allow_missing : bool
             Accept parameters that the file has not.
         ignore_extra : bool
-            Accept arrays in it that are no parameters.
+            Ignore arrays of the file that are not parameters.
         """
         graph = symbol.load(os.fspath(symbol_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)

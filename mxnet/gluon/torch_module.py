@@ -2,7 +2,7 @@
 
 The module's parameters are on the memory of the block's parameters. While the module runs, they
 represent those (`state.substitutes`), in this thread only: the graph is torch's, its leaves are the
-module's parameters, and gradients go to their `grad`. Whoever owns the leaf gets the gradient.
+module's parameters, and gradients go to their `grad`. The owner of the leaf gets the gradient.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def calling_hooks(module: GluonModule) -> Iterator[None]:
 
 
 def _attach(module: GluonModule, thread: int) -> list[Any]:
-    """Have the block of a module call the module's hooks; return handles to end that."""
+    """Register the module's hooks on its block; return handles that remove them."""
 
     def call(hook: Any, *values: Any) -> None:
         if hook(module, *to_tensors(values)) is not None:

@@ -40,7 +40,7 @@ class Trainer:
     kvstore : str
         What sums gradients over devices and machines: a store, its name, or None.
     compression_params : dict
-        How gradients are compressed on their way, such as ``{'type': '2bit'}``.
+        How gradients are compressed for transfer, such as ``{'type': '2bit'}``.
     update_on_kvstore : bool
         Whether the store updates the weights; else it only sums gradients.
 
@@ -109,7 +109,7 @@ class Trainer:
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
 
     def _reset_kvstore(self) -> None:
-        """Forget the store; the next step makes a new one from the weights as they are."""
+        """Drop the store; the next step makes a new one from the current weights."""
         self._kvstore: Any = None
         if getattr(self, "_early", None):
             self._early.close()
@@ -137,7 +137,7 @@ class Trainer:
         return facts_html(type(self).__name__, facts)
 
     def _forget_weight(self, param: Parameter) -> None:
-        """Take note that a parameter is about to be overwritten; a store may hold a copy."""
+        """Mark a parameter that is about to be overwritten; a store may hold a copy."""
         if not (self._kv_initialized and self._update_on_kvstore) or param in self._params_to_init:
             return
         if not self._distributed:
@@ -236,7 +236,7 @@ class Trainer:
             self._overwrite()
 
     def _overwrite(self) -> None:
-        """Give the store the weights that the program has set; all workers must do the same."""
+        """Send the weights that the program has set to the store; all workers must do the same."""
         overwritten, self._overwritten = dict(sorted(self._overwritten.items())), {}
         arrays = [_arrays_of(param)[0] for param in overwritten.values()]
         self._kvstore.overwrite(list(overwritten), arrays)

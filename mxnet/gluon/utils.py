@@ -276,7 +276,7 @@ def named_mirrors() -> list[str]:
 def repository_addresses(name: str, *others: str) -> list[str]:
     """Return where a file of MXNet's repository may be: on the mirrors that the user names.
 
-    Without any it is at `others`, or at the address that MXNet used.
+    Without mirrors, the addresses are `others` and the one that MXNet used.
 
     >>> repository_addresses("gluon/models/x.zip")
     ['https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/gluon/models/x.zip']

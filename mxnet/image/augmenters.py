@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 def _near(src: NDArray, constant: Any) -> Any:
-    """Return a constant on the device of an image; images are made in main memory."""
+    """Return a constant on the device of an image; images are created in main memory."""
     return constant.as_in_context(src.context) if isinstance(constant, NDArray) else constant
 
 

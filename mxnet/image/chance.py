@@ -66,7 +66,7 @@ _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 
 class _Chosen(threading.local):
-    """What draws come from inside `one_image`."""
+    """The random source that is active inside `one_image`."""
 
     stream: _Stream | _SeededStreams | None = None
 
@@ -80,7 +80,7 @@ def generator() -> _Stream | _SeededStreams:
 
 
 def is_seeded() -> bool:
-    """Return whether draws are those of MXNet."""
+    """Return whether random numbers are drawn as by MXNet."""
     return generator() is _seeded_streams
 
 

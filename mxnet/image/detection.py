@@ -180,7 +180,7 @@ class ImageDetIter(ImageIter):
         return objects
 
     def _sample(self) -> tuple[NDArray, np.ndarray]:
-        """Return the next image with at least one object, ready for the batch, and its objects."""
+        """Return the next image with at least one object, preprocessed, and its objects."""
         while True:
             label, content = self.next_sample()
             image = self._decoded(content)
@@ -278,7 +278,7 @@ class ImageDetIter(ImageIter):
         window_name: str = "draw_next",
         id2labels: dict | None = None,
     ) -> Iterator[np.ndarray]:
-        """Give the next images as pixels (blue first) with their boxes drawn.
+        """Yield the next images as pixels (blue first) with their boxes drawn.
 
         ``mean`` and ``std`` (True: ImageNet's) are put back first. With ``waitKey`` each is shown
         in a window for so many milliseconds.

@@ -269,7 +269,7 @@ class DetRandomCropAug(DetAugmenter):
 
 
 class DetRandomPadAug(DetAugmenter):
-    """Put the image somewhere on a larger ground.
+    """Place the image at a random position on a larger background.
 
     Parameters
     ----------
@@ -343,7 +343,7 @@ class DetRandomPadAug(DetAugmenter):
 
 
 def _pair(value: Any) -> tuple[float, float]:
-    """One number is the least and the most at once."""
+    """A single number is both minimum and maximum."""
     is_number = isinstance(value, int | float | np.number)
     pair: Any = (value, value) if is_number else tuple(value)
     return pair

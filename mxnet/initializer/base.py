@@ -132,7 +132,7 @@ class Initializer:
         return "default"
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        """Fill an array named by a plain string, for which a few more names are known."""
+        """Fill an array named by a plain string; a few more names are recognized."""
         if not isinstance(name, str):
             raise TypeError(f"name must be string, got {type(name).__name__}")
         if not isinstance(arr, NDArray):

@@ -301,7 +301,7 @@ class Bilinear(Initializer):
 class LSTMBias(Initializer):
     """Fill an LSTM's bias with 0, but its forget gate's quarter with ``forget_bias``.
 
-    Give it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
+    Pass it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
 
     Parameters
     ----------

@@ -291,9 +291,7 @@ def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str
         pairs.append((parameter, tensor))
     left = [k for k in layer if k not in used and layer[k].any()]
     if left:
-        raise MXNetError(
-            f"layer {key!r} of the checkpoint has {left}, for which {name} is no place."
-        )
+        raise MXNetError(f"layer {key!r} of the checkpoint has {left}, which {name} cannot hold.")
     return pairs
 
 

@@ -209,7 +209,7 @@ class Client:
         headers: dict[str, str],
         retries: int | None = None,
     ) -> bytes:
-        """Send a request, again if that can help, and return the content of its answer."""
+        """Send a request, with retries after transient errors, and return the response body."""
         attempts = (self.retries if retries is None else retries) + 1
         for attempt in range(attempts):
             is_last = attempt == attempts - 1

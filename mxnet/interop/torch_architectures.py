@@ -58,7 +58,7 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 def _move_strides(units: list[BottleneckV1]) -> None:
-    """Let the 3x3 convolution of each bottleneck stride instead of the first 1x1 one."""
+    """Move the stride of each bottleneck from its first 1x1 to its 3x3 convolution."""
     for unit in units:
         layers: Any = unit.body
         first, middle = layers[0]._kwargs, layers[3]._kwargs

@@ -45,7 +45,7 @@ def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], Torc
 
 
 def refuse(*names: str, why: str) -> None:
-    """Say why operators are not converted, and what to do instead."""
+    """Record why operators are not converted, and what to do instead."""
     REFUSED.update(dict.fromkeys(names, why))
 
 
@@ -457,7 +457,7 @@ def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn
     return layer
 
 
-# Longer loops make code that nobody reads and compilers take minutes for.
+# Longer loops make unreadable code that takes minutes to compile.
 MAX_STEPS = 512
 
 
@@ -505,7 +505,7 @@ def foreach(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
 
 @row("_while_loop")
 def while_loop(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
-    """The body as often as the loop may run; after its end nothing changes any more."""
+    """Repeat the body up to the maximum of steps; steps after the loop's end change nothing."""
     a, (test, graph) = call.attrs, call.node.subgraphs
     shapes = _known(w, call, "they are those of the body's inputs")
     limit, n_out = a["max_iterations"], a["num_out_data"]

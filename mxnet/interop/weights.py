@@ -54,7 +54,7 @@ def load_weights(net: Block, source: str | os.PathLike[str], ctx: Any = None) ->
 
 
 def find_file(source: str | os.PathLike[str]) -> Path:
-    """Return the file that holds the parameters, fetched from the Hub if that is asked for."""
+    """Return the file of the parameters, downloaded from the Hub for ``hf://``."""
     text = os.fspath(source)
     if text.startswith(HUB):
         return _fetch_from_hub(text)
@@ -70,7 +70,7 @@ def find_file(source: str | os.PathLike[str]) -> Path:
         if files:
             names = ", ".join(file.name for file in files)
             raise MXNetError(f"pretrained={text!r}: the folder has {names}; name one of them.")
-    raise MXNetError(f"pretrained={text!r}: the folder has none of {', '.join(PATTERNS)}.")
+    raise MXNetError(f"pretrained={text!r}: the folder contains no {', '.join(PATTERNS)}.")
 
 
 def _fetch_from_hub(name: str) -> Path:

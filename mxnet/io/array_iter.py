@@ -218,7 +218,7 @@ class NDArrayIter(DataIter):
 
 
 class NoBatch(MXNetError, AssertionError):
-    """An iterator is asked for its batch before the first or after the last one."""
+    """Raised if the batch of an iterator is read before its first or after its last one."""
 
 
 def named_arrays(source: Any, default_name: str) -> Named:

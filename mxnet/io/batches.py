@@ -172,11 +172,11 @@ class DataIter:
         """Return the labels of the current batch."""
 
     def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
+        """Return the indices of the samples of the current batch, if they are known."""
         return None
 
     def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
 
 
 class _WholeBatches(DataIter):
@@ -196,16 +196,16 @@ class _WholeBatches(DataIter):
         return self.current_batch.label
 
     def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
+        """Return the indices of the samples of the current batch, if they are known."""
         return self.current_batch.index
 
     def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
         return self.current_batch.pad
 
 
 class ResizeIter(_WholeBatches):
-    """Another iterator with `size` batches in each epoch, restarted as often as it takes.
+    """Another iterator with `size` batches in each epoch, restarted when it ends.
 
     Parameters
     ----------

@@ -252,7 +252,7 @@ class MXDataIter(DataIter):
         return batch is not None
 
     def debug_skip_load(self) -> None:
-        """Give the same batch forever, to measure all but reading."""
+        """Yield the same batch forever, to measure everything except reading."""
         self._debug_skip_load = True
         logging.getLogger().info("Set debug_skip_load to be true, will simply return first batch")
 
@@ -283,7 +283,7 @@ class MXDataIter(DataIter):
         return self._current.label
 
     def getpad(self) -> int:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
         return self._current.pad
 
     def getindex(self) -> np.ndarray:

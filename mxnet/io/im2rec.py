@@ -106,7 +106,7 @@ def _why_empty(args: argparse.Namespace) -> str:
 
 
 def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> str:
-    """Return what a list holds, and how its labels came about if they are all the same."""
+    """Return a summary of a list, and where its labels come from if they are all equal."""
     classes = len({label for _, _, label in images})
     text = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
     if not args.recursive:
@@ -195,7 +195,7 @@ def make_records(args: argparse.Namespace) -> int:
 
 
 def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
-    """Make the list that is missing, with a class for each folder if there are folders."""
+    """Create the missing list, with a class for each folder if there are folders."""
     print(f"im2rec: writing {args.prefix}.lst, the list of images in {args.root}", file=sys.stderr)
     images = list_images(args.root, True, args.exts)
     args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in images)
@@ -231,7 +231,7 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
 def _pack_in_order(
     images: list[ListedImage], packing: Packing, threads: int
 ) -> Iterator[tuple[ListedImage, bytes | Exception]]:
-    """Pack in several threads, not too far ahead of the writer."""
+    """Pack in several threads, with a bounded queue before the writer."""
     with ThreadPoolExecutor(threads) as pool:
         waiting: collections.deque[tuple[ListedImage, Future]] = collections.deque()
         rest = iter(images)

@@ -1,7 +1,7 @@
 """The pipeline of the image record iterators: file, pool of threads, waiting batches.
 
 Threads decode and change images straight into the memory of the batch they belong to. A few
-batches are always under way; what goes wrong in a thread is raised where the batch is asked for.
+batches are always being prefetched; an error in a thread is raised where its batch is read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Normalization(NamedTuple):
     def write(
         self, pixels: np.ndarray, out: np.ndarray, flipped: bool, chance: np.random.Generator
     ) -> None:
-        """Put the image (height, width, channels) into its part of a batch, channels first."""
+        """Copy the image (height, width, channels) into its part of a batch, channels first."""
         cv2 = image_codec.opencv()
         if flipped:
             pixels = cv2.flip(pixels, 1)
@@ -88,7 +88,7 @@ class ImageFiller:
         self.rand_mirror = rand_mirror
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the image and its labels in their places; return its id."""
+        """Write the image and its labels into the batch; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         label[:] = self._label(header, len(label), where)
@@ -139,7 +139,7 @@ class DetectionFill:
         return self._values(unpack(record)[0], where).size
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the image and its boxes in their places; return its id."""
+        """Write the image and its boxes into the batch; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         values = self._values(header, where)
@@ -231,7 +231,7 @@ class RecordFiles:
         return record, where
 
     def part(self, number: int, count: int) -> Iterator[int]:
-        """Give the places of the records in one of so many parts.
+        """Yield the positions of the records of one part of the file.
 
         By the index, parts have equal numbers of records; without it, of bytes.
         """

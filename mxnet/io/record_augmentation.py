@@ -155,7 +155,7 @@ class Changes(NamedTuple):
     def _crop_at(
         self, pixels: np.ndarray, height: int, width: int, chance: np.random.Generator
     ) -> np.ndarray:
-        """Cut a rectangle out of the middle, or of any place."""
+        """Crop a rectangle at the center or at a random position."""
         y, x = pixels.shape[0] - height, pixels.shape[1] - width
         if self.rand_crop:
             y, x = chance.integers(0, y, endpoint=True), chance.integers(0, x, endpoint=True)
@@ -420,7 +420,7 @@ class DetectionChanges(NamedTuple):
         return pixels, boxes
 
     def _of(self, values: tuple, sampler: int) -> Any:
-        """Return a sampler's own value, or the only one that was given."""
+        """Return the sampler's value, or the single value for all samplers."""
         if len(values) not in (1, self.num_crop_sampler):
             raise MXNetError(
                 f"{values} should have one value, or one for each of num_crop_sampler "
@@ -444,7 +444,7 @@ class DetectionChanges(NamedTuple):
         return left, top, left + width, top + height
 
     def _acceptable(self, crop: tuple, boxes: np.ndarray, sampler: int) -> bool:
-        """Whether some object and the crop cover each other as much as is asked for."""
+        """Whether the overlap of some object with the crop meets the given limits."""
         common, area = _common(crop, boxes), (crop[2] - crop[0]) * (crop[3] - crop[1])
         sizes = _sizes(boxes)
         with np.errstate(divide="ignore", invalid="ignore"):

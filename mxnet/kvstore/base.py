@@ -39,7 +39,7 @@ class KVStoreBase:
     kv_registry: ClassVar[dict[str, type]] = {}
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Give the value of the first worker to all, into `out`."""
+        """Copy the first worker's value to all workers, into `out`."""
         raise _missing(self, "broadcast")
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:

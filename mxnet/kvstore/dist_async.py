@@ -157,7 +157,7 @@ class DistAsyncStore(DistributedStore):
             file.write(gathered.get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Give the servers the states of a file; rank 0's call counts, all must make it."""
+        """Load rank 0's file of states into the servers; all ranks must call this."""
         self._need_optimizer()
         states = Path(existing_file(fname)).read_bytes()
         if self.rank == 0:

@@ -31,7 +31,7 @@ class KeyedExchange:
         self.store = store
 
     def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
-        """Give the store first values; a store that keeps none writes rank 0's into `outs`."""
+        """Set the store's first values; a store that keeps none writes rank 0's into `outs`."""
         for key, value, out in zip(keys, values, outs, strict=True):
             self.store.broadcast(key, value, out)
 

@@ -16,7 +16,7 @@ LARGE_WEIGHT = 16 * 1024 * 1024  # elements; with larger ones a "local" store on
 def _create_kvstore(
     kvstore: Any, num_device: int, arg_params: Mapping[str, NDArray]
 ) -> tuple[Any, bool]:
-    """Return the store, or None where one device needs none, and whether it does the updates."""
+    """Return the store (None for a single device), and whether it updates the weights."""
     if kvstore is None:
         return None, False
     by_store = env.get("MXNET_UPDATE_ON_KVSTORE")
@@ -34,7 +34,7 @@ def _create_kvstore(
 
 
 def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
-    """Return the store of row_sparse parameters, which does their updates."""
+    """Return the store of row_sparse parameters, which updates them."""
     if not isinstance(kvstore, kvs.KVStoreBase | str):
         raise TypeError(
             f"Cannot create '{kvstore}' KVStore with row_sparse parameters. The type must be "
@@ -50,7 +50,7 @@ def _initialize_kvstore(
     param_names: Sequence[str],
     update_on_kvstore: bool,
 ) -> None:
-    """Put all parameters into the store, and bring the devices' copies in line."""
+    """Put all parameters into the store, and synchronize the copies of the devices."""
     exchange = exchange_with(kvstore)
     arrays = [list(on_devices) for on_devices in param_arrays]
     exchange.init(param_names, [arg_params[name] for name in param_names], arrays)

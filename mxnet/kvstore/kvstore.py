@@ -231,7 +231,7 @@ class KVStore(KVStoreBase):
             stored.retain(chosen).copyto(output)
 
     def _wait_pending(self) -> None:
-        """Wait for pushes that are still on their way; here `push` has done everything."""
+        """Wait for pending pushes; in this store none are pending."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
         """Send gradients during backward; return None, as nothing leaves the process.
@@ -457,7 +457,7 @@ def group_by_key(verb: str, key: Any, value: Any) -> list[tuple[Key, list[NDArra
 def sum_over_devices(
     key: Any, values: Sequence[NDArray], context: Context, compression: TwoBit | None = None
 ) -> NDArray:
-    """Return the sum of arrays as a new array on a device; compression takes each one first."""
+    """Return the sum of arrays as a new array on a device, after compressing each one."""
     if len({v.stype for v in values}) > 1:
         kinds = ", ".join(v.stype for v in values)
         raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")

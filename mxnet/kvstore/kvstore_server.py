@@ -99,7 +99,7 @@ def _run_server(job: Job) -> int:
 
 
 def await_workers(store: JobStore, size: int, each_time: Callable[[], None] | None = None) -> int:
-    """Wait until all workers have left; return 0, or 1 if one failed or none is to be seen."""
+    """Wait until all workers have left; return 0, or 1 if one failed or none was seen."""
     limit = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     quiet = 2 * silence_limit()
     last, since = None, time.monotonic()

@@ -100,7 +100,7 @@ class ShardedUpdater(opt.Updater):
         return bool(self._is_worthwhile)
 
     def release(self) -> None:
-        """Take note that the store of this updater is gone."""
+        """Mark the store of this updater as deleted."""
         if self._exchange is not None:
             self._exchange.release()
 
@@ -180,7 +180,7 @@ class ShardedUpdater(opt.Updater):
         whole[indices] = changed
 
     def _count(self, keys: list[Key]) -> None:
-        """Count updates that other workers do, for schedules and for bias correction."""
+        """Count the updates of other workers, for schedules and bias correction."""
         if keys:
             self.optimizer._set_current_context(self._stored[keys[0]].context.device_id)
             self.optimizer._update_count(keys)
@@ -212,7 +212,7 @@ class ShardedUpdater(opt.Updater):
         if self.optimizer.shards_by != previous.shards_by:
             name, self.optimizer = type(self.optimizer).__name__, previous
             raise MXNetError(
-                f"The states are of {name}, which workers cannot share in the way of "
+                f"The states are of {name}, which workers cannot share as in "
                 f"{type(previous).__name__}: create the store with {name}."
             )
         if self.prepare():
@@ -319,7 +319,7 @@ class ShardExchange:
     # -- answering ----------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Take note that this worker's store is gone."""
+        """Mark this worker's store as deleted."""
         self._is_released = True
 
     def _serve(self) -> None:

@@ -25,7 +25,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 class _Sum:
-    """A number of a metric; sums that are still on a device are added before it is touched."""
+    """A sum of a metric; pending sums on devices are added before it is read or set."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.slot = "_" + name

@@ -121,7 +121,7 @@ class _BinaryMetric(EvalMetric):
         super().reset()
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the numbers of `get`, but not those of `get_global`."""
         self._counts = [0, 0, 0, 0]
         super().reset_local()
 
@@ -260,13 +260,13 @@ class PCC(EvalMetric):
         self.global_num_inst += 1
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all counts."""
         self.global_num_inst = 0
         self.gcm = np.zeros((self.k, self.k))
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the numbers of `get`, but not those of `get_global`."""
         self.num_inst = 0
         self.lcm = np.zeros((self.k, self.k))
 

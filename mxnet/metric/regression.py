@@ -145,13 +145,13 @@ class PearsonCorrelation(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all counts."""
         super().reset()
         if self.average == "micro":
             self.reset_micro()
 
     def reset_micro(self) -> None:
-        """Forget the moments of all samples."""
+        """Reset the moments of all samples."""
         self._pred_nums = self._label_nums = 0
         self._mean_p = self._mean_l = 0
         self._sse_p = self._sse_l = 0

@@ -482,7 +482,7 @@ class BaseModule:
             See `prepare`.
         resume : str, optional
             Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is needed
-            to go on: parameters, optimizer, random streams, position. If it is there, training
+            to continue: parameters, optimizer, random streams, position. If it is there, training
             continues from it, to the same result as if it had never stopped.
         resume_every : int, optional
             Write that file every so many batches too, not only after each epoch.

@@ -165,7 +165,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values."""
+        """Initialize the parameters."""
         if self.params_initialized and not force_init:
             return
         if not self.binded:

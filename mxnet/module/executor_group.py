@@ -217,7 +217,7 @@ class DataParallelExecutorGroup:
             shared_buffer=None if shared is None else self.shared_data_arrays[device],
             **cast("Any", shapes),
         )
-        if shared is None:  # whoever shares with this group uses its input buffers
+        if shared is None:  # groups that share with this one use its input buffers
             arrays = executor.arg_dict
             self.shared_data_arrays[device].update((name, arrays[name]) for name in shapes)
         for monitor in self._monitors:
@@ -263,7 +263,7 @@ class DataParallelExecutorGroup:
         return executor
 
     def _collect_arrays(self) -> None:
-        """Put the executors' arrays side by side: by kind, then by name, then by device."""
+        """Collect the executors' arrays: by kind, then by name, then by device."""
         args = [exe.arg_dict for exe in self.execs]
         grads = [exe.grad_dict for exe in self.execs]
         auxes = [exe.aux_dict for exe in self.execs]
@@ -430,7 +430,7 @@ class DataParallelExecutorGroup:
             self._show_to_monitors(execs)
 
     def _show_to_monitors(self, before: list[Executor]) -> None:
-        """Show monitors the executors in use, not those for other shapes."""
+        """Install monitors on the executors in use, not on those for other shapes."""
         for monitor in self._monitors:
             shown = getattr(monitor, "exes", None)
             if shown is not None:

@@ -620,7 +620,7 @@ class Module(BaseModule):
     # -- all that training changes ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
-        """Return parameters on every device, what the optimizer remembers, and its numbers."""
+        """Return parameters on every device, and the states and counters of the optimizer."""
         group = self._exec_group
         return {
             "arg": dict(zip(group.param_names, group.param_arrays, strict=True)),
@@ -652,11 +652,11 @@ class Module(BaseModule):
         self._residuals().update(tensors_of(state["residuals"]))
 
     def _residuals(self) -> dict:
-        """Return what the compression of gradients left for the next ones."""
+        """Return the residuals of gradient compression."""
         return getattr(getattr(self._kvstore, "_compression", None), "residuals", {})
 
     def _states_holder(self) -> Any:
-        """Return what holds the optimizer's states: the module's updater, or the store's."""
+        """Return the owner of the optimizer's states: the module's updater, or the store's."""
         store, holder = self._kvstore, self._updater
         if self._update_on_kvstore:
             holder = getattr(store, "_updater", None)

@@ -104,7 +104,7 @@ class PythonModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Take note of the shapes."""
+        """Store the shapes."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -192,7 +192,7 @@ class PythonLossModule(PythonModule):
         return [(f"{self._name}_output", self._data_shapes[0][1])]
 
     def bind(self, data_shapes: Sequence, *args: Any, **kwargs: Any) -> None:
-        """Take note of the shapes."""
+        """Store the shapes."""
         super().bind([described(d) for d in data_shapes], *args, **kwargs)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
@@ -214,7 +214,7 @@ class PythonLossModule(PythonModule):
         self._backward_impl()
 
     def _backward_impl(self) -> None:
-        """Set ``_scores_grad``; subclasses may do it in their own way."""
+        """Set ``_scores_grad``; subclasses may override it."""
         if self._grad_func is None:
             raise NotImplementedError("give grad_func, or override _backward_impl")
         grad = self._grad_func(self._scores, self._labels)

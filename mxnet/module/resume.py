@@ -1,4 +1,4 @@
-"""What `fit(resume=...)` keeps: everything that is needed to go on as if nothing had happened.
+"""What `fit(resume=...)` keeps: the state that continues a run as if it had not been interrupted.
 
 One file holds the symbol, the parameters and the optimizer of every device, the metric, the random
 streams, and where in which epoch training is. It is replaced as a whole, so a killed run leaves
@@ -234,7 +234,7 @@ class SnapshotFiles:
         return local_path(self._prefix + ("" if rank is None else f"-rank{rank}") + ".params")
 
     def write(self, state: dict[str, Any]) -> None:
-        """Write a state; of a distributed job, keep the one before."""
+        """Write a state; a distributed job also keeps the previous one."""
         if self._group is not None:
             state["workers"] = self._group.size
             if self.path.exists():
@@ -259,7 +259,7 @@ class SnapshotFiles:
         path = self._of_rank(0)
         if not path.exists():
             raise MXNetError(
-                f"To go on with another number of workers, all of them need {str(path)!r}: keep "
+                f"To continue with another number of workers, all of them need {str(path)!r}: keep "
                 "training states in a folder that all hosts share."
             )
         return _read(path)

@@ -353,7 +353,7 @@ def eye(
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """Make an array from a NumPy array of its own dtype, by default in the same memory.
 
-    The NumPy array becomes read-only then, so that nobody changes it by accident. Arrays that
+    The NumPy array then becomes read-only, against accidental changes. Arrays that
     are read-only already are shared too, unless NumPy protects their memory.
 
     Parameters
@@ -372,7 +372,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
         return wrap_plain(array_cls, dtypes.from_numpy(np.ascontiguousarray(ndarray).copy()))
     if not ndarray.flags["C_CONTIGUOUS"]:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    with suppress(ValueError):  # memory that nobody may write into, such as that of bytes
+    with suppress(ValueError):  # read-only memory, such as that of bytes
         ndarray.flags["WRITEABLE"] = True
     output = wrap_foreign(array_cls, dtypes.from_numpy(ndarray))
     ndarray.flags["WRITEABLE"] = False

@@ -85,7 +85,7 @@ _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 
 
 def _either(array: NDArray) -> Tensor:
-    """Return a tensor of the array whose shape and dtype are asked for: plain or tracked."""
+    """Return the array's tensor, plain or tracked, to read its shape and dtype."""
     data = array._data
     if data is not None:
         return data

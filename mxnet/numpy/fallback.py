@@ -174,7 +174,7 @@ NAMES = (
     "vander",
 )
 # fmt: on
-# They would change a copy on the host, and nobody would see it.
+# They would change a copy on the host, without any visible effect.
 IN_PLACE = (
     onp.copyto,
     onp.fill_diagonal,

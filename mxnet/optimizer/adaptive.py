@@ -286,7 +286,7 @@ class AdaDelta(ListOptimizer):
         self.epsilon = epsilon
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
-        """Return rates that nothing reads, and decays: no step asks the scheduler."""
+        """Return unused rates, and decays; AdaDelta does not call the scheduler."""
         return [1.0] * len(indices), [self._get_wd(i) for i in indices]
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:

@@ -123,7 +123,7 @@ class Optimizer:
         self.lr: Any = learning_rate  # a float; None stays None, as in MXNet
         if lr_scheduler is not None and learning_rate is not None:
             if lr_scheduler.base_lr not in (learning_rate, DEFAULT_BASE_LR):
-                print(  # noqa: T201 (MXNet prints this, also where nobody gave the schedule a rate)
+                print(  # noqa: T201 (MXNet prints this even if the schedule has no explicit rate)
                     "learning rate from ``lr_scheduler`` has been overwritten by "
                     "``learning_rate`` in optimizer."
                 )

@@ -523,7 +523,7 @@ def zero_state(weight: NDArray, stype: str = "default") -> NDArray:
 
 
 def _dense_form(held: Any, copies: list[tuple[Any, Tensor]]) -> Any:
-    """Return a weight or state in dense arrays: the same memory, or a copy that is noted."""
+    """Return a weight or state in dense arrays: the same memory, or a recorded copy."""
     if isinstance(held, tuple | list):
         return tuple(_dense_form(part, copies) for part in held)
     if held is None or held.stype == "default":

@@ -152,7 +152,7 @@ def _advice(path: str, missing: Named) -> str:
 
 
 MAX_DEPTH = 40  # containers inside each other
-MAX_VALUES = 1_000_000  # values, counted as often as they can be reached
+MAX_VALUES = 1_000_000  # values, counted once per reference
 _NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _DTYPES = {
     name: np.dtype(name)
@@ -168,7 +168,7 @@ def build(value: Any) -> Any:
     """Return what `read_pickle` gave, with arrays and objects in place of the calls.
 
     Values that are shared stay shared. Cycles, and containers that grow beyond all bounds when
-    shared parts are counted as often as they occur, are refused.
+    shared parts count once per reference, are refused.
     """
     return _Builder().build(value)[0]
 

@@ -160,7 +160,7 @@ def _is_ours(function: Callable) -> bool:
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """Return an `Updater` of an optimizer: what a key-value store calls with gradients.
+    """Return an `Updater` of an optimizer, which a key-value store calls with gradients.
 
     Parameters
     ----------

@@ -15,12 +15,12 @@ from .channel import Channel, ChannelError, connect, escape
 from .group import Group
 from .heartbeat import WorkerFailed, parse_record
 
-MAX_UNANSWERED = 64  # pushes on their way to one server
+MAX_UNANSWERED = 64  # pushes in flight to one server
 WAIT_SECONDS = 0.5  # after which a wait looks whether the job has failed
 
 
 def publish(store: Any, name: str, server: AsyncServer) -> None:
-    """Tell the workers where a server is."""
+    """Publish the address of a server to the workers."""
     store.set(f"async/{name}", json.dumps({"address": list(server.address)}))
 
 
@@ -103,7 +103,7 @@ class Peer:
             monitor.wait_for_failure(8.0)
         monitor.has_failed = monitor.has_unfinished = True
         why = "does not answer" if error is None else f"is lost: {error}"
-        failure = monitor.failure or {"why": f"cannot go on: {self._where} {why}"}
+        failure = monitor.failure or {"why": f"cannot continue: {self._where} {why}"}
         raise WorkerFailed(monitor.describe(what, time.monotonic() - start, failure)) from None
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class AsyncServer(Listener):
         return []
 
     def _await_slowest(self, keys: Sequence[Key], worker: int) -> None:
-        """Hold the answer back while this worker is too far ahead of another that still runs."""
+        """Delay the response while this worker is too far ahead of another running one."""
 
         def is_close() -> bool:
             others = self._present - {worker}
@@ -165,7 +165,7 @@ class AsyncServer(Listener):
         return [self._store._states_of("save").get_states()]
 
     def _load_states(self, data: Data, worker: int) -> Data:
-        """Set the states of all keys; those of other servers' keys do no harm."""
+        """Set the states of all keys; states of other servers' keys are harmless."""
         self._store._states_of("load").set_states(bytes(data[0]))
         return []
 
@@ -197,7 +197,7 @@ class ServerTrace:
             self._events.append({**event, "pid": os.getpid(), "tid": worker, "args": arguments})
 
     def control(self, command: str, value: str) -> None:
-        """Follow a command of `mx.profiler`; file names are those of this server alone."""
+        """Run a command of `mx.profiler`; every server writes a trace file of its own."""
         if command == "config" and value:
             self._path = Path(value)
         elif command in ("run", "stop"):

@@ -2,7 +2,7 @@
 
 Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
 it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
-none can be forged, changed, repeated or left out; on loopback, where nobody is in between, arrays
+none can be forged, changed, repeated or left out; on loopback, which cannot be intercepted, arrays
 are left out of it. A message is JSON and some byte strings; nothing is unpickled. Before the proof
 a peer can send a few bytes of a fixed size, for a few seconds.
 
@@ -87,7 +87,7 @@ class Channel:
         self._socket = sock
         self._keys = [send_key, receive_key]
         self._counts = [0, 0]  # messages sent and received
-        # On loopback only the system itself could change arrays on their way.
+        # On loopback only the system itself could change arrays in transit.
         self._is_local = is_loopback(str(sock.getpeername()[0]))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -156,7 +156,7 @@ class Channel:
             raise _lost(error) from None
 
     def close(self) -> None:
-        """End the connection; whoever waits at either end gets an error."""
+        """Close the connection; calls that wait at either end raise an error."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

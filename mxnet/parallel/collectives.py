@@ -65,7 +65,7 @@ def _name(kind: str, name: str | None) -> str:
 
 
 def _agree(group: Group, kind: str, facts: str, problem: str | None = None) -> None:
-    """Raise on all workers unless all make the same call, and none of them a wrong one."""
+    """Raise on all workers unless all make the same, valid call."""
     own = f"{kind} of {facts}" if problem is None else problem
     texts = group.gather_text(own, f"a comparison of {kind}")
     if problem is not None:
@@ -87,7 +87,7 @@ def _choose_op(kind: str, average: bool | None, op: int | None) -> int:
     if op == Adasum:
         raise MXNetError(f"{kind}: Adasum is not supported; use Average or Sum.")
     if op not in (Average, Sum, *_OTHER_OPS):
-        raise InvalidValue(f"{kind}: op {op!r} is none of Average, Sum, Min, Max and Product.")
+        raise InvalidValue(f"{kind}: op {op!r} is not one of Average, Sum, Min, Max, Product.")
     return op
 
 
@@ -609,7 +609,7 @@ def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
     file_path
         Where to write the trace.
     mark_cycles
-        Accepted for compatibility: there are no cycles.
+        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.start_timeline("timeline.json")

@@ -229,7 +229,7 @@ class Group:
     # -- waiting ------------------------------------------------------------------------------
 
     def finish(self, work: Any, what: str) -> None:
-        """Wait for a collective; raise `WorkerFailed` with the name of whoever does not come."""
+        """Wait for a collective; raise `WorkerFailed` with the name of a missing worker."""
         if work is None:
             return
         monitor = self.monitor
@@ -289,7 +289,7 @@ class Group:
         return ", ".join(f"rank {rank} on {host}" for rank, host in pairs)
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
-        """Return the error for a broken connection, after finding out whose it was."""
+        """Return the error for a broken connection, with the rank that was lost."""
         monitor = self.monitor
         monitor.suspect()
         failure = monitor.wait_for_failure(monitor.heartbeat + 5)

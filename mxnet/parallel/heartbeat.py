@@ -93,12 +93,12 @@ class HeartbeatMonitor:
         self.doing = (self.doing[0] + 1, what, time.monotonic())
 
     def leave(self) -> None:
-        """Note that the main thread is back in the program."""
+        """Mark the main thread as running user code."""
         count, what, _ = self.doing
         self.doing = (count, f"{OWN_WORK} after {what}", time.monotonic())
 
     def stop(self) -> None:
-        """Announce that this rank is done; whoever serves the rendezvous waits for the others."""
+        """Announce that this rank is done; the rank that serves the rendezvous leaves last."""
         atexit.unregister(self.stop)
         if self._stop.is_set():
             return
@@ -126,7 +126,7 @@ class HeartbeatMonitor:
             time.sleep(0.05)
 
     def _on_uncaught(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        """Write an uncaught error down for the others, then show it as usual."""
+        """Publish an uncaught error to the other ranks, then show it as usual."""
         if not isinstance(error, WorkerFailed):
             why = f"raised {kind.__name__}: {str(error)[:300]}"
             with contextlib.suppress(RuntimeError):
@@ -144,7 +144,7 @@ class HeartbeatMonitor:
         return self.failure
 
     def suspect(self) -> None:
-        """Tell all ranks that a connection broke: silence counts sooner from now on."""
+        """Report a broken connection to all ranks; silent ranks now count as lost sooner."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
@@ -243,7 +243,7 @@ class HeartbeatMonitor:
 
 
 def end_process(last_words: str = "") -> NoReturn:
-    """End this process at once with status 1, also if nobody reads what it writes any more."""
+    """End this process at once with status 1, even if its output pipe is closed."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, last_words)):
         with contextlib.suppress(OSError, ValueError):  # the launcher may be what is gone
             stream.write(text)

@@ -46,7 +46,7 @@ class Bucket:
 
 
 class PendingBucket:
-    """A bucket on its way; `sums` may be read once its work is done."""
+    """A bucket in transit; `sums` may be read once its work is done."""
 
     def __init__(
         self, reducer: Reducer, bucket: Bucket, buffer: Tensor, signature: Tensor, work: Any
@@ -177,7 +177,7 @@ def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
 
 
 class Reduction:
-    """A round of sums on its way."""
+    """A round of sums in transit."""
 
     def __init__(self, reducer: Reducer, pending: list[PendingBucket], facts: str) -> None:
         self.reducer, self.facts = reducer, facts
@@ -247,7 +247,7 @@ class OverlappedSums:
             self._send()
 
     def note_written(self, index: int) -> None:
-        """Note that a gradient is in its array; what was sent must not change there."""
+        """Mark a gradient as complete; a gradient that was already sent must not change."""
         self._received.pop(index, None)
         if index in self._sent:
             self._sent[index] = Unchanged([self._gradient(index)])

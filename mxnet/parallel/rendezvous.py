@@ -110,7 +110,7 @@ def read_job(variables: Mapping[str, str] | None = None) -> Job | None:
         missing = "DMLC_NUM_WORKER or WORLD_SIZE" if size is None else address[1]
         raise MXNetError(f"{address[0]} is set, but {missing} is not: the job is incomplete.")
     if role not in ROLES:
-        raise MXNetError(f"DMLC_ROLE={role!r} is none of {', '.join(ROLES)}.")
+        raise MXNetError(f"DMLC_ROLE={role!r} is not one of {', '.join(ROLES)}.")
     if rank is None and not by_scheduler:
         raise MXNetError("MASTER_ADDR is set, but RANK is not: every process needs its number.")
     if role == "worker" and rank is not None and not 0 <= rank < size:
@@ -274,7 +274,7 @@ def _host_of(store: JobStore, rank: int) -> str:
 
 
 def _await_all(store: JobStore, job: Job, rank: int, seconds: float) -> None:
-    """Wait until all workers are here; whoever gives up first writes down why."""
+    """Wait until all workers are here; the first one that gives up records why."""
     keys = [f"here/{r}" for r in range(job.size)]
     start = time.monotonic()
     next_word = start + QUIET_SECONDS

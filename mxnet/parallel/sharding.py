@@ -158,7 +158,7 @@ def _has(bound: tuple[int, int]) -> bool:
 
 
 class Gathering:
-    """Arrays on their way from the owners of their rows to all ranks.
+    """Arrays in transit from the owners of their rows to all ranks.
 
     The arrays have one type. This rank's rows are sent, and `finish` overwrites the others.
     """

@@ -176,7 +176,7 @@ class JobStore(dist.Store):
         return self._request("delete", [key])[0]
 
     def has_extended_api(self) -> bool:
-        """Return False: there are no queues and no appending."""
+        """Return False: the store has neither queues nor appending."""
         return False
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:

@@ -13,7 +13,7 @@ Sequenced = Any  # one symbol with a time axis, or a list with one for each step
 
 
 class RNNParams:
-    """Variables by name, made when they are first asked for; cells that share it share weights.
+    """Variables by name, created on first use; cells that share it share weights.
 
     Parameters
     ----------

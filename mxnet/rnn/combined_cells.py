@@ -15,7 +15,7 @@ from .step_cells import GRUCell, LSTMCell, RNNCell
 
 
 class _CellsOfCells(BaseRNNCell):
-    """What they have in common: parameters and states are those of the cells."""
+    """Base of cells that consist of cells: parameters and states are those of the cells."""
 
     _cells: list[BaseRNNCell]
     _override_cell_params: bool
@@ -52,7 +52,7 @@ class _CellsOfCells(BaseRNNCell):
 
 
 class SequentialRNNCell(_CellsOfCells):
-    """Cells in a row, each on the outputs of the one before.
+    """A chain of cells, each on the outputs of the previous one.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class ZoneoutCell(ModifierCell):
         self.prev_output: Symbol | None = None
 
     def reset(self) -> None:
-        """Forget the last output; the cell inside continues to count its steps."""
+        """Reset the last output; the inner cell continues to count its steps."""
         super().reset()
         self.prev_output = None
 

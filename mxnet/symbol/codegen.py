@@ -230,12 +230,12 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
 
 
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:
-    """Put a function for every registered name into its namespace module."""
+    """Add a function for every registered name to its namespace module."""
     populate_namespaces(modules, "symbol", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[Symbol]) -> None:
-    """Give the class a method for each operator that is declared with ``method=True``."""
+    """Add a method to the class for each operator that is declared with ``method=True``."""
     for name in registry.names():
         op = registry.get(name)
         if op.method and not name.startswith("_") and not hasattr(cls, name):

@@ -110,7 +110,7 @@ def while_loop(
     Parameters
     ----------
     cond
-        Function of the loop variables that returns whether to go on.
+        Function of the loop variables that returns whether to continue.
     func
         Function of the loop variables that returns outputs and new loop variables.
     loop_vars

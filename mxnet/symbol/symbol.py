@@ -132,7 +132,7 @@ class Symbol(SymbolMethods):
                 f"got {index!r}."
             )
         if not -len(self) <= index < len(self):
-            raise IndexError(f"{self!r} has {len(self)} outputs, there is no number {index}.")
+            raise IndexError(f"{self!r} has {len(self)} outputs, none at index {index}.")
         return type(self)((self._heads[index],))
 
     def _empty_slice(self, index: slice) -> Exception:
@@ -327,7 +327,7 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the shapes as far as they are known; unknown sizes are 0, unknown shapes ().
+        """Return the shapes that can be inferred; unknown sizes are 0, unknown shapes ().
 
         Parameters
         ----------
@@ -356,7 +356,7 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types as far as they are known, None where they are not.
+        """Return the data types that can be inferred, None for unknown ones.
 
         Parameters
         ----------

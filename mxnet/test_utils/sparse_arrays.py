@@ -270,7 +270,7 @@ def create_sparse_array_zd(
     modifier_func: Callable | None = None,
     shuffle_csr_indices: bool = False,
 ) -> NDArray:
-    """Return a random sparse array; the density of a row_sparse one comes from its rows alone.
+    """Return a random sparse array; the density of a row_sparse one is its share of stored rows.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def create_sparse_array_zd(
 
 
 def shuffle_csr_column_indices(csr: Any) -> None:
-    """Put the columns within each row of a SciPy csr matrix out of order, in place.
+    """Shuffle the columns within each row of a SciPy csr matrix, in place.
 
     Parameters
     ----------

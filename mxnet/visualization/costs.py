@@ -353,7 +353,7 @@ def _output_shape(node: Node, known: Shapes | None) -> str:
 
 
 def _parameters(node: Node, known: Shapes | None) -> int:
-    """Return how many numbers of a layer are trained, as far as shapes or attributes say."""
+    """Return the number of trained parameters of a layer, 0 if shapes are unknown."""
     if node.op is None:
         return 0
     names = node.input_names

@@ -98,7 +98,7 @@ def is_parameter(node: Node) -> bool:
 
 
 def _keys(nodes: list[Node]) -> dict[Node, str]:
-    """Return a key for each node: its name, numbered where two have the same."""
+    """Return a key for each node: its name, with a number if it is not unique."""
     seen: dict[str, int] = {}
     keys = {}
     for node in nodes:
@@ -218,7 +218,7 @@ def layered(shown: Diagram, widths: dict[str, float]) -> Layout:
 
 
 def _layers(shown: Diagram) -> dict[str, int]:
-    """Return for each box how many steps it is from the inputs; inputs stand above their user."""
+    """Return each box's distance from the inputs; inputs are drawn above their consumer."""
     sources: dict[str, list[str]] = {}
     users: dict[str, list[str]] = {}
     for arrow in shown.arrows:
@@ -271,7 +271,7 @@ def _mean(neighbors: Sequence[Key], place: Mapping[Key, float], default: float) 
 def _place(
     rows: list[list[Key]], above: dict, below: dict, width: dict[Key, float]
 ) -> dict[Key, float]:
-    """Return x of every place: near its neighbors, in the order of the row, without overlap."""
+    """Return the x of every box: near its neighbors, in the order of the row, without overlap."""
     x: dict[Key, float] = {}
     for row in rows:
         _spread(row, [0.0] * len(row), width, x)
@@ -283,7 +283,7 @@ def _place(
 
 
 def _spread(row: list[Key], wanted: list[float], width: dict[Key, float], x: dict) -> None:
-    """Put a row as near as it can be to where its members want to be."""
+    """Move the members of a row as close to their preferred positions as possible."""
     steps = [(width[a] + width[b]) / 2 + GAP for a, b in pairwise(row)]
     from_left = _push(wanted, steps)
     from_right = [-v for v in _push([-w for w in wanted[::-1]], steps[::-1])][::-1]

@@ -55,7 +55,7 @@ class _LivePlot(Logger):
         self._history = History()
 
     def begin(self, history: History) -> None:
-        """Draw on, where a training is resumed."""
+        """Continue the drawing of a resumed run."""
         self._history = history
         self._handle = None
 

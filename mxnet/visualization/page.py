@@ -256,7 +256,7 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
 
 
 def _prefixes(name: str) -> list[str]:
-    """Return the beginnings of a name that end before an underscore, shortest first."""
+    """Return the prefixes of a name that end before an underscore, shortest first."""
     results = []
     for i, letter in enumerate(name):
         if letter == "_" and name[:i].strip("_") and not (results and results[-1] == name[: i - 1]):

@@ -60,7 +60,7 @@ _CUTTING = frozenset({"int", "numpy.floor", "math.floor", "numpy.int32", "numpy.
 
 
 def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
-    """Give the divisions of integers, first those whose result must be an integer."""
+    """Yield the divisions of integers, first those whose result must be an integer."""
     if divides_as_python_3(source.tree):
         return  # the author meant fractions
     rule = _Divisions(source)
@@ -83,7 +83,7 @@ class _Divisions:
         }
 
     def find_misfits(self) -> Iterator[Finding]:
-        """Give the divisions whose result reaches a size, a count or an index."""
+        """Yield the divisions whose result reaches a size, a count or an index."""
         for node in ast.walk(self._tree):
             for value in self._integer_values(node):
                 for division in self._divisions(value):
@@ -128,7 +128,7 @@ class _Divisions:
         yield from (value for key, value in arguments.items() if key in keys)
 
     def _divisions(self, value: ast.expr, depth: int = 0) -> Iterator[ast.BinOp]:
-        """Give the divisions whose result reaches a value through arithmetic and names."""
+        """Yield the divisions whose result reaches a value through arithmetic and names."""
         if depth > 8:
             return
         if isinstance(value, ast.Name):

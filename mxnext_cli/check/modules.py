@@ -302,7 +302,7 @@ def _is_about_version(test: ast.expr) -> bool:
 
 
 def is_gone(module: str, name: str) -> bool:
-    """Return whether a module that is installed, or a removed one, does not have a name."""
+    """Return whether an installed or removed module lacks a name."""
     if not is_installed(module.partition(".")[0]):
         return False
     try:

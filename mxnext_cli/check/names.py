@@ -40,7 +40,7 @@ DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"
 
 
 def check_names(source: Source, project: Project) -> Iterator[Finding]:
-    """Give every use of a name of MXNet, of a removed one, and of a missing package."""
+    """Yield every use of a name of MXNet, of a removed name, and of a missing package."""
     optional = optional_imports(source.tree)
     guarded = guarded_nodes(source.tree, GUARDING_WORDS, NAME_ERRORS)
     for use in find_uses(source.tree):
@@ -135,7 +135,7 @@ def _is_operator(value: Any) -> bool:
 
 
 def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[ast.Attribute, str]]:
-    """Give the attributes of F in ``hybrid_forward(self, F, x)``, with their dotted names.
+    """Yield the attributes of F in ``hybrid_forward(self, F, x)``, with their dotted names.
 
     Other functions and lambdas with an argument F are called by such functions.
     """
@@ -153,7 +153,7 @@ def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[ast.Attribute, str]]:
 
 
 def _attributes_of(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.Attribute, str]]:
-    """Give the longest dotted names that begin with a name; methods of results are none."""
+    """Yield the longest dotted names that begin with a name, without methods of results."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()

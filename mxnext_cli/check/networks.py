@@ -231,7 +231,7 @@ def _guess_shapes(model: Any) -> dict[str, tuple[int, ...]]:
             if arguments is not None and all(all(s) and s for s in arguments):
                 return known
     example = " ".join(f"--shape {name}=N,..." for name in model.inputs)
-    raise ValueError(f"none of the usual shapes fits its inputs; give them: {example}")
+    raise ValueError(f"none of the usual shapes fits its inputs; specify them: {example}")
 
 
 def _train_block(block: Any, texts: tuple[str, ...]) -> str:

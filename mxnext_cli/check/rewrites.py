@@ -60,7 +60,7 @@ def _rewrite_random_integers(call: Call) -> str | None:
 
 
 def _rewrite_getargspec(call: Call) -> str | None:
-    """Return the call of today where the first four fields alone are used, under equal names."""
+    """Return the current call if only the first four fields are used, whose names are equal."""
     new, parent = f"{call.module}.getfullargspec({call.text(0)})", call.parent
     if isinstance(parent, ast.Attribute) and parent.attr in ("args", "varargs", "defaults"):
         return new
@@ -89,7 +89,7 @@ _CALLS: dict[str, tuple[range, Callable[[Call], str | None]]] = {
 
 
 def check_rewrites(tree: ast.Module, *, is_in_package: bool) -> Iterator[Finding]:
-    """Give the calls that can be written anew."""
+    """Yield the calls that can be rewritten."""
     aliases = import_aliases(tree)
     parents = {id(part): node for node in ast.walk(tree) for part in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
@@ -256,7 +256,7 @@ def _is_array(node: ast.expr | None, aliases: dict[str, str]) -> bool | None:
 
 
 def _has_one_axis(node: ast.expr) -> bool:
-    """Return whether an array surely has one axis: what reductions give, and losses."""
+    """Return whether an array certainly has one axis: results of reductions, and losses."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         is_reduction = node.func.attr in _ONE_AXIS and not node.keywords
         return is_reduction or node.func.attr == "ones"

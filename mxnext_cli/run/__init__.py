@@ -61,7 +61,7 @@ def _execute(program: Program) -> None:
 
 @contextmanager
 def _as_main_program(script: Path, arguments: list[str]) -> Iterator[None]:
-    """Set what a program sees of its start, and restore it afterward."""
+    """Set `sys.argv` and the like for a program, and restore them afterward."""
     argv, path, main = sys.argv, sys.path[:], sys.modules.get("__main__")
     before = set(sys.modules)
     sys.argv = [str(script), *arguments]

@@ -195,7 +195,7 @@ def all_findings(program: Program) -> list[Finding]:
 
 
 def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Finding]:
-    """Return uses of removed names in lines that did not run this time."""
+    """Return uses of removed names in lines that were not executed."""
     findings = []
     for use in find_uses(tree):
         module, _, name = use.name.rpartition(".")

@@ -1,6 +1,6 @@
 """Puts removed names back while a program runs, for the lines of the program alone.
 
-Modules get a ``__getattr__`` that answers to frames of the program and to nobody else, so that
+Modules get a ``__getattr__`` that answers only to frames of the program, so that
 libraries which test for a name still find it absent. Everything is taken away again at the end.
 """
 
@@ -50,7 +50,7 @@ def resolve(dotted: str) -> Any:
 
 
 class _Hooks:
-    """Gives modules and classes their old names, and takes them away at the end."""
+    """Adds old names to modules and classes, and removes them at the end."""
 
     def __init__(self, program: Program, stack: ExitStack) -> None:
         self._program, self._stack = program, stack
@@ -98,7 +98,7 @@ class _Hooks:
     def _hook_call(
         self, module: types.ModuleType, name: str, argument: str, row: removed.Row
     ) -> None:
-        """Let the program leave out an argument that a function needs today."""
+        """Accept calls of the program without an argument that a function needs today."""
         function = getattr(module, name)
         if not removed.needs_argument(function, argument):
             return
@@ -124,7 +124,7 @@ def _restore(module: types.ModuleType, name: str, previous: Any) -> None:
 
 
 class _Method:
-    """A method that is there for the program and absent for everybody else."""
+    """A method that only the program's code can see."""
 
     def __init__(self, program: Program, owner: type, name: str, row: removed.Row) -> None:
         self._program, self._owner, self._name = program, owner, name

@@ -38,7 +38,7 @@ OPEN_PATHS = frozenset(
 HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.%]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
 PIECE = 64 << 10  # bytes of an answer that are sent at once
 LINGER, SILENCE = 2.0, 0.3  # seconds in which a client can read why it was refused
-CLIENT_CLOSED = 499  # nobody reads it; it is counted
+CLIENT_CLOSED = 499  # only counted, never read
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -128,7 +128,7 @@ class Exchange:
 
     @property
     def _lingers(self) -> bool:
-        """Whether the client may still be sending when it is answered."""
+        """Whether the client may still be sending when the response is written."""
         return not self.is_whole and not self._waits
 
     async def receive(self) -> Message:
@@ -170,7 +170,7 @@ class Exchange:
         await asyncio.wait_for(self._send(message), self._timeout)
 
     async def _drop_body(self) -> None:
-        """Read on for a while, as long as something comes."""
+        """Read and discard the rest of the body for a limited time."""
         end = time.monotonic() + LINGER
         with contextlib.suppress(asyncio.TimeoutError):
             while not self.is_whole and time.monotonic() < end:

@@ -177,7 +177,7 @@ def read_json_array(text: msgspec.Raw | bytes, dtype: np.dtype, max_numbers: int
 
 
 def _as_type(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
-    """Return numbers that an array of the type takes without a warning."""
+    """Return numbers that convert to the type without a warning."""
     try:
         if dtype.kind in "fb":
             with np.errstate(over="ignore"):

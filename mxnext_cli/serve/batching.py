@@ -188,7 +188,7 @@ class Batcher:
         self._waiting = left
 
     def _run_batch(self, requests: Sequence[Arrays]) -> Sequence[Outputs | Exception]:
-        """Return the result of each request, which fails alone."""
+        """Return the result of each request; a failure affects only its own request."""
         counts = [len(next(iter(inputs.values()))) for inputs in requests]
         if len(requests) > 1:
             joined = {n: np.concatenate([inputs[n] for inputs in requests]) for n in requests[0]}

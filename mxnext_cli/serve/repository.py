@@ -299,7 +299,7 @@ class Repository:
         return loaded
 
     def _is_stale(self, model: LoadedModel, file: Path) -> bool:
-        """Whether other files would be loaded now; a later epoch can be there, for example."""
+        """Whether other files would be loaded now, such as a later epoch."""
         files = [Path(path) for path, *_ in model.fingerprint]
         is_changed = model.fingerprint != fingerprint(files)
         return is_changed or find_files(_model_args(file, self._args)) != model.model.files

@@ -269,7 +269,7 @@ class Supervisor:
         return process if (await process.stdout.readline()).decode().strip() == READY else None
 
     async def _keep(self, process: asyncio.subprocess.Process | None) -> None:
-        """Start another process whenever one ends."""
+        """Restart processes that end."""
         while True:
             if process is not None:
                 code = await process.wait()

@@ -161,7 +161,7 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
-    """Give the loss, or the list of losses, times the current scale, for `backward`.
+    """Yield the loss, or the list of losses, multiplied by the current scale, for `backward`.
 
     The Trainer divides the gradients by it again.
 

@@ -150,7 +150,7 @@ class Value(NamedTuple):
 
 @dataclass
 class Precision:
-    """What is asked for: the 16-bit type, and the operators of each kind by name."""
+    """The requested conversion: the 16-bit type, and the operators of each kind by name."""
 
     target: str
     target_ops: Collection[str]
@@ -184,7 +184,7 @@ def _names(op: Op) -> frozenset[str]:
 
 @dataclass
 class MixedGraph:
-    """One conversion: the precision asked for, and the casts made so far."""
+    """One conversion: the requested precision, and the casts added so far."""
 
     precision: Precision
     types: dict[str, str]
@@ -199,7 +199,7 @@ class MixedGraph:
         ]
 
     def feed(self, node: Node) -> Value:
-        """Give a variable the type it was chosen."""
+        """Set the type that was chosen for a variable."""
         target = self.precision.target
         dtype = self.types.get(node.name)
         if dtype is None:

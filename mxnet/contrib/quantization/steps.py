@@ -131,7 +131,7 @@ def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
 
 
 def _show(collector: Any, name: str, op_name: str, array: NDArray) -> None:
-    """Give an output to a collector; those written for MXNet 2 take an operator's name as well."""
+    """Pass an output to a collector; collectors for MXNet 2 also take an operator's name."""
     try:
         inspect.signature(collector.collect).bind(name, array)
     except TypeError:

@@ -49,7 +49,7 @@ class SVRGModule(Module):
     group2ctxs
         Device of each ``ctx_group``.
     compression_params
-        How gradients are compressed on their way.
+        How gradients are compressed for transfer.
     update_freq : int
         How many epochs a snapshot lasts.
 

@@ -1,4 +1,4 @@
-"""The optimizer of SVRG in a store: it updates weights, and keeps mean gradients as they come."""
+"""The optimizer of SVRG in a store: it updates weights, and stores mean gradients unchanged."""
 
 from __future__ import annotations
 

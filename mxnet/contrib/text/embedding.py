@@ -116,7 +116,7 @@ def create(embedding_name: str, **kwargs: Any) -> Any:
 
 
 def _names_of(kind: type) -> list[str]:
-    """Return the files of a class: a tuple of names, or in classes of users names with SHA-1."""
+    """Return the file names of a class; user-defined classes may list them with their SHA-1."""
     own = getattr(kind, "pretrained_file_name_sha1", ())
     return list(getattr(kind, "pretrained_file_names", own))
 
@@ -240,7 +240,7 @@ class _TokenEmbedding(vocab.Vocabulary):
     def _set_idx_to_vec_by_embeddings(
         self, token_embeddings: Sequence[_TokenEmbedding], vocabulary: vocab.Vocabulary
     ) -> None:
-        """Put the vectors of several embeddings side by side."""
+        """Concatenate the vectors of several embeddings."""
         # The first token is the vocabulary's unknown one; each embedding has its own name for it.
         parts = [
             each.idx_to_vec.asnumpy()[
@@ -280,7 +280,7 @@ class _TokenEmbedding(vocab.Vocabulary):
         return _array(rows[0] if single else rows)
 
     def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
-        """Give tokens of the embedding new vectors, one per row of `new_vectors`."""
+        """Set the vectors of tokens, one per row of `new_vectors`."""
         if self.idx_to_vec is None:
             raise AssertionError("The property `idx_to_vec` has not been properly set.")
         single = not isinstance(tokens, list) or len(tokens) == 1

@@ -37,7 +37,7 @@ _current: _Write | None = None
 
 
 def start(function: Callable[[], None], path: Path) -> None:
-    """Run a function that writes a file when the one before it has ended without an error."""
+    """Run a function that writes a file, after the previous one has succeeded."""
     global _current
     with _lock:
         wait()

@@ -92,7 +92,7 @@ def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     if path is None:
         raise MXNetError(
             f"Rank 0 has a checkpoint of {writers} workers in {str(folder)!r}, which this worker "
-            "does not see: to go on with another number of workers, use a folder that all share."
+            "does not see: to continue with another number of workers, use a folder that all share."
         )
     return path, writers
 

@@ -153,7 +153,7 @@ def data_order(data: Any) -> Any:
 
 
 def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
-    """Bring an iterator to the beginning of an epoch with this order."""
+    """Reset an iterator to the beginning of an epoch with this order."""
     if "own" in order:
         data.load_state_dict(order["own"])
         return
@@ -246,7 +246,7 @@ class TrackedData:
         self._start, self._batches, self._is_used_up = None, 0, self._is_iterator
 
     def _skip(self, batches: Iterator, count: int) -> None:
-        """Draw batches again that were handed out before."""
+        """Draw and skip batches that were consumed before."""
         for _ in range(count):
             if next(batches, None) is None:
                 raise FormatError(
@@ -277,7 +277,7 @@ class TrackedData:
             self._restore_order(state)
 
     def _restore_order(self, state: Mapping[str, Any]) -> None:
-        """Bring an iterator to the order of its epoch, by resets if that is all it can."""
+        """Restore an iterator's order of the epoch; by resets if it offers nothing else."""
         self._order, self._resets = state.get("order"), list(state.get("resets", ()))
         self._is_used_up = bool(state.get("is_used_up"))
         if self._order is not None:

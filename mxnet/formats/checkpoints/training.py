@@ -148,13 +148,13 @@ def load(
 ) -> Checkpoint | None:
     """Restore a training run from a checkpoint, or from the newest one in a folder.
 
-    Give the same objects as to `save`, made in the same way. The random generators are restored,
-    too. In a folder, a damaged checkpoint is reported by a warning and the one before it is used;
+    Pass the same objects as to `save`, created in the same way. The random generators are restored,
+    too. In a folder, a damaged checkpoint is reported by a warning and the previous one is used;
     without any, the result is None and nothing is changed.
 
-    All workers of a distributed job call it, and get the newest step that all of them have. Also
-    another number of workers may go on: all of them take the network and the trainer from rank 0's
-    checkpoint, and the rest of its epoch with new parts of the data.
+    All workers of a distributed job call it, and get the newest step that all of them have. The
+    number of workers may change: all of them then restore the network and the trainer from rank
+    0's checkpoint, and train the rest of its epoch with new parts of the data.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _network_state(net: Any) -> dict[str, list]:
 
 
 def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
-    """Set all parameters, or none if a name or a number of devices differs."""
+    """Set all parameters; set none if a name or a number of devices differs."""
     params = net._collect_params_with_prefix()
     problems = [f"{name!r} is only in the file" for name in saved if name not in params]
     problems += [f"{name!r} is not in the file" for name in params if name not in saved]

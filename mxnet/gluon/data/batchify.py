@@ -26,7 +26,7 @@ _allocation: ContextVar[Allocate | None] = ContextVar("allocation", default=None
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """Stack samples along a new first axis; the parts of tuples each on their own, as a list.
+    """Stack samples along a new first axis; tuples become a list of stacked parts.
 
     Arrays keep their type, Python integers become int64 and floats float64.
 
@@ -253,7 +253,7 @@ class Append:
     Parameters
     ----------
     expand : bool
-        Give each one a batch axis of size 1.
+        Add a batch axis of size 1 to each one.
     batch_axis : int
         Where that axis is.
 

@@ -1,4 +1,4 @@
-"""`DataLoader`: batches of a data set, made here or ahead of time by workers."""
+"""`DataLoader`: batches of a data set, made on demand or prefetched by workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DataLoader:
     batchify_fn : callable
         Makes a batch of a list of samples; by default they are stacked.
     num_workers : int
-        How many workers make batches ahead; with 0 they are made when asked for. Workers start with
+        How many workers prefetch batches; with 0 they are made on demand. Workers start with
         the first batch, by the start method of `multiprocessing`, and stay for later epochs.
         Transforms draw their random numbers from a stream that belongs to the batch, so results do
         not depend on the number of processes.
@@ -201,7 +201,7 @@ class DataLoader:
 
 
 class _ByThreads:
-    """One epoch under way: batches that threads have been asked for, in order."""
+    """One epoch in progress: batches that threads are making, in order."""
 
     def __init__(self, workers: WorkerThreads, tasks: Tasks, ahead: int, timeout: float) -> None:
         self._workers = workers
@@ -221,7 +221,7 @@ class _ByThreads:
             return
 
     def batches(self) -> Iterator[Any]:
-        """Give the batches; for each that is taken, one more is made."""
+        """Yield the batches; each one taken triggers the prefetch of another."""
         while self._asked:
             batch = self._workers.result(self._asked.popleft(), self._timeout)
             self._ask()
@@ -233,7 +233,7 @@ class _ByThreads:
 
 
 class _ByProcesses:
-    """One epoch under way in processes that no other epoch uses until it ends."""
+    """One epoch in progress, in processes that no other epoch uses until it ends."""
 
     def __init__(
         self, workers: WorkerProcesses, idle: list[WorkerProcesses], pools: set[WorkerProcesses]
@@ -251,7 +251,7 @@ class _ByProcesses:
         return self._workers.batches(self._arrivals)
 
     def cancel(self) -> None:
-        """Leave the workers to the next epoch; end them if others are idle already."""
+        """Keep the workers for the next epoch; end them if others are idle already."""
         self._workers.forget()
         if self._workers.usable and not self._idle:
             self._idle.append(self._workers)

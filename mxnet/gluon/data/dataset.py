@@ -103,7 +103,7 @@ class Dataset:
         fn : callable
             The function.
         lazy : bool
-            Change a sample whenever it is asked for; else all of them now, once.
+            Transform a sample whenever it is read; otherwise all of them once, now.
         """
         changed = _LazyTransformDataset(self, fn)
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
@@ -116,7 +116,7 @@ class Dataset:
         fn
             The function.
         lazy
-            Whether to change samples when they are asked for; else all at once, now.
+            Whether to transform samples when they are read; otherwise all at once, now.
         """
         return self.transform(_TransformFirstClosure(fn), lazy)
 
@@ -179,7 +179,7 @@ class _TransformFirstClosure:
 
 
 class _SampledDataset(Dataset):
-    """The samples that a sampler gave when this was made."""
+    """The samples that a sampler selected at construction."""
 
     def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
         self._dataset = dataset
@@ -312,7 +312,7 @@ def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
     if isinstance(dataset, NDArray | np.ndarray):
         return lambda indices: gathered(dataset, indices)
     for kind in _DIRECT:
-        # A user's class that overrides `__getitem__` must be asked for its samples.
+        # A user's class may override `__getitem__`: read its samples through it.
         if isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__:
             return dataset._batch
     return None

@@ -1,7 +1,7 @@
-"""Batches asked of a process or thread pool that somebody else made and will end.
+"""Batches from a process or thread pool that the caller created and will close.
 
-MXNet's loader works like this; here it is for loaders of users that derive from `_MultiWorkerIter`
-and use its protected names. `DataLoader` has its own workers.
+MXNet's loader works like this; it exists for user-defined loaders that derive from
+`_MultiWorkerIter` and use its protected names. `DataLoader` has its own workers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _worker_dataset: Any = None  # in a worker process: what it reads from
 
 
 def _worker_initializer(dataset: Any, active_shape: bool, active_array: bool) -> None:
-    """Give a worker process its data set and the NumPy switches of its parent."""
+    """Set the data set of a worker process, and the NumPy switches of its parent."""
     global _worker_dataset
     _worker_dataset = dataset
     set_np(shape=active_shape, array=active_array)

@@ -55,7 +55,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Give the indices below ``length`` in a new random order each time.
+    """Yield the indices below ``length`` in a new random order each time.
 
     `mx.random.seed` makes the orders repeat, and so does `numpy.random.seed`, as in MXNet.
 
@@ -79,7 +79,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """Give the indices of the samples for which a function is true.
+    """Yield the indices of the samples for which a function is true.
 
     Parameters
     ----------

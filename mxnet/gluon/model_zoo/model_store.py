@@ -124,7 +124,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
 
 def _fetch(file_name: str, sha1: str, target: Path) -> None:
-    """Bring a zipped parameter file from a mirror; it appears whole and checked or not at all."""
+    """Bring a zipped parameter file from a mirror; atomically, after checking it."""
     addresses = repository_addresses(_url_format.format(repo_url="", file_name=file_name))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:

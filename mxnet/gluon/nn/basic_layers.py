@@ -50,7 +50,7 @@ class _Stack:
     register_child: Any
 
     def add(self, *blocks: Block) -> None:
-        """Put blocks on top of the stack."""
+        """Append blocks."""
         for block in blocks:
             self.register_child(block)
 
@@ -85,7 +85,7 @@ class Sequential(_Stack, Block):
         super().__init__(prefix=prefix, params=params)
 
     def forward(self, x: Any) -> Any:
-        """Hand the output of each block to the next."""
+        """Pass the output of each block to the next."""
         for block in self._children.values():
             x = block(x)
         return x
@@ -117,7 +117,7 @@ class HybridSequential(_Stack, HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Hand the output of each block to the next."""
+        """Pass the output of each block to the next."""
         for block in self._children.values():
             x = block(x)
         return x

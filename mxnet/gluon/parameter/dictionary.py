@@ -285,7 +285,7 @@ class ParameterDict:
         allow_missing : bool
             Leave parameters alone that the file has not.
         ignore_extra : bool
-            Leave out arrays that are no parameters here.
+            Ignore arrays that are not parameters of this block.
         restore_prefix : str
             Put before the file's names.
         cast_dtype : bool
@@ -327,7 +327,7 @@ class ParameterDict:
         allow_missing
             Whether parameters that the file does not have are left alone; else they are an error.
         ignore_extra
-            Whether arrays that are no parameters are left out; else they are an error.
+            Whether arrays that are not parameters are ignored; otherwise they raise an error.
         restore_prefix
             What to put before the names.
         filename
@@ -375,7 +375,7 @@ def load_all(
     cast_dtype: bool,
     dtype_source: str,
 ) -> None:
-    """Give parameters their arrays, unless there are problems already or some do not fit.
+    """Set the arrays of parameters, unless there are problems already or some do not fit.
 
     Parameters
     ----------

@@ -463,7 +463,7 @@ class Parameter:
         return error
 
     def _require_data(self) -> None:
-        """Raise if there are no arrays; another thread that is making them is waited for."""
+        """Raise if there are no arrays, after waiting for another thread that is making them."""
         if self._data is None:
             with FIRST_CALL:
                 if self._data is None:
@@ -542,7 +542,7 @@ class Parameter:
     # -- rows, through the trainer --------------------------------------------------------------
 
     def _set_trainer(self, trainer: Any) -> None:
-        """Remember who updates this parameter; a row_sparse one has a single trainer."""
+        """Set the trainer that updates this parameter; a row_sparse one has a single trainer."""
         if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
             raise MXNetError(
                 f"Failed to set the trainer for Parameter '{self.name}' because it was already "
@@ -644,7 +644,7 @@ class Parameter:
         self._deferred_init = ()
 
     def _move_torch(self, arrays: Sequence[NDArray]) -> None:
-        """Put the tensor of torch modules onto the memory of new arrays."""
+        """Rebind the tensor of torch modules to the memory of new arrays."""
         tensor = self._torch
         if tensor is None:
             return

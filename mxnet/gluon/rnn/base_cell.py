@@ -36,7 +36,7 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Forget counters, before the cell is used for another graph."""
+        """Reset the counters, before the cell is used for another graph."""
         self._init_counter = -1
         self._counter = -1
         for child in self._children.values():

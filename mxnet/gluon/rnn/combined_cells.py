@@ -41,7 +41,7 @@ class _CellStack:
         return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
 
     def add(self, cell: RecurrentCell) -> None:
-        """Put a cell on top of the stack."""
+        """Append a cell."""
         self.register_child(cell)
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
@@ -269,7 +269,7 @@ class DropoutCell(HybridRecurrentCell):
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
-        """Return nothing: there is no state."""
+        """Return an empty list: the cell has no state."""
         return []
 
     def _alias(self) -> str:
@@ -391,7 +391,7 @@ class ZoneoutCell(ModifierCell):
         return "zoneout"
 
     def reset(self) -> None:
-        """Forget counters and the last output."""
+        """Reset the counters and the last output."""
         super().reset()
         self._prev_output = None
 

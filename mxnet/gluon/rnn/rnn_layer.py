@@ -193,12 +193,12 @@ class _RNNLayer(HybridBlock):
         return stack
 
     def cast(self, dtype: Any) -> None:
-        """Change the type of parameters and of the states to begin with."""
+        """Change the type of the parameters and of the initial states."""
         super().cast(dtype)
         self._dtype = dtype
 
     def infer_shape(self, inputs: Any, *args: Any) -> None:
-        """Take the input size, the one thing that may be unknown, from the inputs."""
+        """Infer the input size, the only unknown size, from the inputs."""
         if len(inputs.shape) != 3:
             raise InvalidValue(
                 f"Input data should be rank-3 tensor of dim [{self._layout}], got {inputs.shape}"
@@ -272,7 +272,7 @@ class _RNNLayer(HybridBlock):
 
     @staticmethod
     def _without_memory(states: list) -> list:
-        """Leave the place of the memory, which only an LSTM has, empty before the lengths."""
+        """Insert None for the memory, which only an LSTM has, before the lengths."""
         return states if len(states) == 1 else [states[0], None, *states[1:]]
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:

@@ -351,7 +351,7 @@ def row(
 
 
 def refuse(*names: str, why: str) -> None:
-    """Say why operators are not exported, and what to do instead."""
+    """Record why operators are not exported, and what to do instead."""
     _refused.update(dict.fromkeys(names, why))
 
 

@@ -110,7 +110,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _ghost(self) -> Tensor | None:
-        """What represents the array in torch's graph."""
+        """The tensor that represents the array in torch's graph."""
         return graph_tensor(self)
 
     @_ghost.setter
@@ -279,7 +279,7 @@ class BaseSparseNDArray(NDArray):
             )
 
     def _take_dense(self, dense: Tensor) -> None:
-        """Take the values of a dense tensor, in this array's dtype and on its device."""
+        """Assign a dense tensor, converted to this array's dtype and device."""
         self._set_dense(dense.detach().to(self._values.device, self._values.dtype))
 
     def _receive_copy(self, source: NDArray) -> None:
@@ -325,7 +325,7 @@ class BaseSparseNDArray(NDArray):
         raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray")
 
     def _densified(self) -> Tensor:
-        """Return the dense form for code that knows no sparse arrays, and say so."""
+        """Return the dense form for code without sparse support, and warn of the copy."""
         warn_of_copy(self.stype, "default")
         return self._dense()
 

@@ -20,7 +20,7 @@ from .arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, Sparse, fro
 
 
 def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
-    """Return the dtype asked for, else that of an array, else float32."""
+    """Return the requested dtype, else that of an array, else float32."""
     if dtype is not None:
         return dtypes.to_torch(dtype)
     own = getattr(source, "dtype", None)

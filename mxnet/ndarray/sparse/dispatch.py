@@ -79,7 +79,7 @@ def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
 
 
 class _Filled(torch.autograd.Function):
-    """The dense form of a sparse leaf: its gradient goes to the leaf as it is."""
+    """The dense form of a sparse leaf; its gradient is passed to the leaf unchanged."""
 
     @staticmethod
     def forward(ctx: Any, ghost: Tensor, dense: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ def run(
 
 
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
-    """Return what the dense operator makes, and the tensors it was given."""
+    """Return the dense operator's result and its input tensors."""
     op, tensors = call.op, [dense_now(a) for a in call.inputs]
     for i in _changed_attrs(call):  # rows that are all stored share memory: change a copy
         tensor = tensors[i]
@@ -203,7 +203,7 @@ def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> A
 def _with_graph(
     call: Call, attrs: Mapping[str, Any], output: NDArray, cls: type[NDArray]
 ) -> NDArray:
-    """Give a result its place in the graph, through the dense operator."""
+    """Connect a result to the graph, through the dense operator."""
     result, _ = _run_dense(call)
     if not isinstance(result, Tensor) or not result.requires_grad:
         return output

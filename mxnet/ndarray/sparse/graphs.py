@@ -134,7 +134,7 @@ def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArr
 
 
 def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
-    """Return the edges among some vertices, which get the numbers of their places."""
+    """Return the edges among some vertices, renumbered by position."""
     new_index = torch.full((max(graph.shape),), -1, device=vertices.device)
     new_index[vertices] = torch.arange(len(vertices), device=vertices.device)
     rows = new_index[layout.row_numbers(graph._indptr)]
@@ -284,7 +284,7 @@ def dgl_csr_neighbor_non_uniform_sample(
 def _samples(
     graph: CSRNDArray, seed_arrays: Sequence[NDArray], weights: Tensor | None, *limits: int
 ) -> list[NDArray]:
-    """Return the arrays of all samples, those of one kind together.
+    """Return the arrays of all samples, grouped by kind.
 
     Python draws vertex by vertex, so graphs of other devices are copied to main memory.
     """

@@ -95,7 +95,7 @@ def sum_rows(values: list[Tensor], indices: list[Tensor]) -> tuple[Tensor, Tenso
 
 
 def rows_at(values: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
-    """Return the wanted rows of a row_sparse array; zeros where none is stored."""
+    """Return some rows of a row_sparse array, zeros for rows that are not stored."""
     output = values.new_zeros((len(rows), *values.shape[1:]))
     if len(indices) and len(rows):
         order = torch.argsort(indices)

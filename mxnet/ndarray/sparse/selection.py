@@ -232,7 +232,7 @@ def _update_rows(call: Call) -> NDArray:
     weight, grad, *states = call.arrays
     assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
     target = call.out
-    if target is None:  # nobody's memory is to change but the states'
+    if target is None:  # only the memory of the states may change
         target = weight.copyto(weight.context)
     elif not isinstance(target, NDArray):
         raise MXNetError(f"{call.op.name} makes 1 output, but out= has {len(target)}.")

@@ -145,7 +145,7 @@ GLOSSARY = {
     "replace": "Whether an element may be chosen again.",
 }
 NUMBERS = (int, float, bool, onp.generic)
-Maker = Callable[[], Callable]  # makes a function when it is first asked for
+Maker = Callable[[], Callable]  # makes a function on first access
 
 
 class NumpyNamespace(OperatorNamespace):

@@ -128,7 +128,7 @@ _makers: dict[ModuleType, dict[str, Maker]] = {}
 
 
 def fill(module: ModuleType, makers: Mapping[str, Maker]) -> None:
-    """Let a module make functions when they are asked for; its `__all__` names them."""
+    """Create the functions of a module on first access; its `__all__` names them."""
     if module not in _makers:
         _makers[module] = {}
         others = getattr(module, "__getattr__", None)  # of the module itself

@@ -11,7 +11,7 @@ from ..codegen.functions import NumpyNamespace, is_number
 
 
 def clip(F: NumpyNamespace, a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:
-    """Return the elements limited to an interval; a limit of None is none.
+    """Return the elements clipped to an interval; None means no limit on that side.
 
     >>> mx.np.clip(mx.np.array([1, 2, 3]), 1, 2)
     array([1., 2., 2.])

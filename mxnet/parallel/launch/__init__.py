@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start the workers, again after failures as often as asked; return the exit status."""
+    """Start the workers, up to `max_restarts` times again after failures; return the status."""
     if options.program[:1] == ["--"]:
         del options.program[0]
     if not options.program:
@@ -172,7 +172,7 @@ def _show(commands: Sequence[Sequence[str]]) -> Outcome:
 
 
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
-    """Say which workers failed, and whether the job starts again."""
+    """Report which workers failed, and whether the job restarts."""
     lines = [f"rank {rank} {what}" if rank >= 0 else what for rank, what in outcome.failed.items()]
     failure = scheduler.failure(attempt)
     lines = [failure] if failure else lines  # the others failed because of it

@@ -178,7 +178,7 @@ def run_all(
 
 
 def _wait(processes: Sequence[Process], workers: int) -> Process | None:
-    """Wait until all have ended well, or one has not; return that one."""
+    """Wait until all have succeeded or one has failed; return the failed one."""
     while True:
         states = [p.status for p in processes]
         for process, status in zip(processes, states, strict=True):

@@ -56,7 +56,7 @@ class _FileLogger(Logger):
         self._rows: list[dict[str, Any]] = []
 
     def begin(self, history: History) -> None:
-        """Write the rows that are known: of the file with ``append``, and of a resumed run."""
+        """Write the earlier rows: of the file with ``append``, and of a resumed run."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         is_continued = self._append and self._path.exists()
         self._kept = self._read() if is_continued and not history.epoch else []

@@ -100,7 +100,7 @@ class History(Mapping[str, list[float]]):
             raise FormatError("The history of a checkpoint has no metrics by name.")
         metrics = {name: _read_numbers(stored, name, float) for name in stored}
         if not all(math.isfinite(value) for value in seconds):
-            raise FormatError("The history of a checkpoint has a time that is no finite number.")
+            raise FormatError("The history of a checkpoint has a time that is not a finite number.")
         lengths = {len(values) for values in (epoch, seconds, *metrics.values())}
         if len(lengths) > 1:
             raise FormatError(
@@ -377,7 +377,7 @@ class Tracker:
 
 
 def _logs_info(logger: Any) -> bool:
-    """Return whether lines of level INFO are shown somewhere."""
+    """Return whether a handler shows INFO records."""
     asked = logging.getLogger() if logger is logging else logger
     is_enabled = getattr(asked, "isEnabledFor", None)
     return is_enabled is None or is_enabled(logging.INFO)

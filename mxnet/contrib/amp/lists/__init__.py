@@ -47,7 +47,7 @@ def list_fp32_ops(target_dtype: Any) -> list[str]:
 
 
 def list_lp16_fp32_ops(target_dtype: Any) -> list[str]:
-    """Return the operators that take either.
+    """Return the operators that run in either precision.
 
     Parameters
     ----------

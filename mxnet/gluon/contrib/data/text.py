@@ -18,7 +18,7 @@ END = "<eos>"
 
 
 class _WikiText(dataset._DownloadedDataset):
-    """Sequences of words, and the same moved on by one word."""
+    """Sequences of words, and the same sequences shifted by one word."""
 
     _namespace: ClassVar[str]
     _archive_file: ClassVar[Wanted]

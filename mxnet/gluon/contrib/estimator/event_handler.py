@@ -155,7 +155,7 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.stop_training = False
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Start counting; a checkpoint may have shortened what is left to train."""
+        """Start counting; after a checkpoint less may be left to train."""
         self.max_epoch = estimator.max_epoch
         self.max_batch = estimator.max_batch
         self.current_batch = 0
@@ -419,7 +419,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.min_delta = min_delta if self.monitor_op is np.greater else -min_delta
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Forget what was best."""
+        """Reset the best value."""
         self.wait = 0
         self.stopped_epoch = 0
         self.current_epoch = 0

@@ -24,7 +24,7 @@ __all__ = [
 
 @inherits_parameters
 class Concurrent(Sequential):
-    """Give the input to every block and join what they answer along an axis.
+    """Apply every block to the input and concatenate the outputs along an axis.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Concurrent(Sequential):
 
 @inherits_parameters
 class HybridConcurrent(HybridSequential):
-    """Give the input to every hybrid block and join what they answer along an axis.
+    """Apply every hybrid block to the input and concatenate the outputs along an axis.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class HybridConcurrent(HybridSequential):
 
 @inherits_parameters
 class Identity(HybridBlock):
-    """Give back what comes in.
+    """Return the input unchanged.
 
     >>> mx.gluon.contrib.nn.Identity()(nd.array([1])).asnumpy()
     array([1.], dtype=float32)
@@ -82,7 +82,7 @@ class Identity(HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Give the input back."""
+        """Return the input."""
         return x
 
 
@@ -295,7 +295,7 @@ class PixelShuffle3D(HybridBlock):
 
 
 def _factors(factor: Any, count: int) -> tuple[int, ...]:
-    """Return one factor an axis; a number counts for all of them."""
+    """Return one factor per axis; a single number applies to all axes."""
     try:
         return (int(factor),) * count
     except TypeError:

@@ -65,7 +65,7 @@ class _ResidualBlock(HybridBlock):
 
 
 class _BlockV1(_ResidualBlock):
-    """A body whose input is added to its output; then a ReLU."""
+    """A residual block with a ReLU after the addition."""
 
     body: HybridBlock
 
@@ -224,7 +224,7 @@ class BottleneckV2(_ResidualBlock):
 
 
 class _ResNet(HybridBlock):
-    """What both versions share: stages of blocks, each half the size of the one before.
+    """Base of both versions: stages of blocks, each half the size of the previous one.
 
     Parameters
     ----------

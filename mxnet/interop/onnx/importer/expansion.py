@@ -77,7 +77,7 @@ class _Expansion:
             is_changed = True
             if self.count > self.max_nodes:  # functions of ONNX itself are among them
                 raise FormatError(
-                    f"ONNX import: functions stand for more than {self.max_nodes} nodes."
+                    f"ONNX import: functions expand to more than {self.max_nodes} nodes."
                 )
         if is_changed:
             saved = [_copy(n) for n in nodes]

@@ -65,7 +65,7 @@ class IntegerTypes:
         return internal._npi_bitwise_and_scalar(output - low, scalar=mask, is_int=True) + low
 
     def warn(self) -> None:
-        """Say which types were widened, if any."""
+        """Warn of the types that were widened, if any."""
         if self._names:
             pairs = [f"{n} as {WIDER_TYPES[np.dtype(n)].name}" for n in sorted(self._names)]
             warnings.warn(

@@ -209,7 +209,7 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)  # no more than a formality where it has ended
+            os.kill(child, signal.SIGKILL)  # harmless if it has ended already
         status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         answer = FAILURE + f"it takes more than {seconds} s of computing".encode()
@@ -231,7 +231,7 @@ def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, me
 
 
 def _end_with(parent: int) -> None:
-    """Have the system end this process when its parent ends, where it can."""
+    """Ask the system to end this process when its parent ends, if supported."""
     if _prctl is not None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended already

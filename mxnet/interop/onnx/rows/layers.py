@@ -95,7 +95,7 @@ def syrk(g: Builder, call: Call, a: str) -> str:
 
 
 def _with_axis(g: Builder, call: Call, number: str) -> str:
-    """Give the number of one matrix MXNet's shape."""
+    """Reshape the result for one matrix to MXNet's shape."""
     is_one = call.out_shapes[0] == (1,) and call.ndim == 2
     return g.reshape(number, [1]) if is_one else number
 

@@ -536,7 +536,7 @@ def _power_of_two(g: Builder, x: str, dtype: torch.dtype) -> str:
 
 
 def _number(g: Builder, call: Call, dtype: torch.dtype, like: str) -> str:
-    """Return the scalar of an operator as often as an array has elements."""
+    """Return the scalar of an operator, repeated for each element of an array."""
     return g.Expand(g.scalar(call.attrs["scalar"], dtype), g.Shape(like))
 
 

@@ -83,7 +83,7 @@ def det(node: OnnxNode, x: Value) -> Any:
 
 @imports("Einsum")
 def einsum(node: OnnxNode, *values: Value) -> Any:
-    """Sums of products by letters; one or two operands become matrix products."""
+    """Import Einsum; one or two operands become matrix products."""
     equation = node.get("equation").replace(" ", "")
     if "." in equation:
         return _general_einsum(node, equation, values)

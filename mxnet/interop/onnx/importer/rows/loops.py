@@ -120,7 +120,7 @@ def _count_loop(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...
 def _step(
     node: OnnxNode, graph: Any, step: Any, going: Any, states: tuple[Value, ...], held: Any
 ) -> tuple[Any, list[Any]]:
-    """Build one step; returns whether to go on, and the new states with what is stacked."""
+    """Build one step; return the continue condition, and the new states with stacked outputs."""
     importer = node.importer
     names = [i.name for i in graph.input]
     shape = () if is_np_shape() else (1,)

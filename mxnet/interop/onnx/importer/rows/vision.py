@@ -228,7 +228,7 @@ def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: 
 
 
 def _fill_outside(node: OnnxNode, data: Any, positions: Any, old: int, axis: int, rank: int) -> Any:
-    """Put the extrapolation value where a place lies outside the axis."""
+    """Fill in the extrapolation value for positions outside the axis."""
     inside = ((positions >= 0) & (positions <= old - 1)).astype(np.float32)
     if inside.all():
         return data
