@@ -127,7 +127,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
 
 
 class Speedometer:
-    """A batch callback that logs samples per second, and the metric, now and then.
+    """A batch callback that regularly logs samples per second and the metric.
 
     Parameters
     ----------

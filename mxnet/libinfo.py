@@ -1,4 +1,4 @@
-"""Versions, and where the package's files are."""
+"""Versions, and paths of the package's files."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _DecreasingScheduler(LRScheduler):
-    """From ``base_lr`` to ``final_lr`` along a curve; after ``max_update`` the rate stays."""
+    """Decreases from ``base_lr`` to ``final_lr``; after ``max_update`` the rate is constant."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class _DecreasingScheduler(LRScheduler):
 
 @inherits_parameters
 class PolyScheduler(_DecreasingScheduler):
-    """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
+    """Decrease the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ class PolyScheduler(_DecreasingScheduler):
 
 @inherits_parameters
 class CosineScheduler(_DecreasingScheduler):
-    """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
+    """Decrease the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
 
     Parameters
     ----------

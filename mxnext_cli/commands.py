@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
             )
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
-        """Parse a command line; exit with 2 and a proposal at an option that is not known."""
+        """Parse a command line; exit with 2 and a proposal for an unknown option."""
         parsed, unknown = self.parse_known_args(argv)
         if unknown:
             known = [o for a in self._actions for o in a.option_strings]
@@ -61,7 +61,7 @@ Declare = Callable[[Parser], None]
 
 
 class Command(NamedTuple):
-    """A command: its line in the help of `mx`, what runs it, and what adds its arguments.
+    """A command: its line in the help of `mx`, its runner, and the function that adds arguments.
 
     The docstring of `declare` is the description in the command's own help.
     """

@@ -41,7 +41,7 @@ MAX_BATCHES = 8  # of given inputs that a converted model is compared on
 
 
 class Job(NamedTuple):
-    """What to convert, into which files, and what to compare on."""
+    """A conversion: the model, the output files, and the inputs to compare on."""
 
     model: Model
     shapes: Shapes
@@ -55,7 +55,7 @@ class Job(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert and compare; an error above the tolerance is raised before anything is written."""
+    """Convert and compare; an error above the tolerance raises before anything is written."""
     model = load_model(args)
     known = parse_shapes(args.shape, model.inputs)
     cases = []
@@ -155,7 +155,7 @@ def _cut_batches(case: dict[str, Any], shapes: dict[str, tuple]) -> list[dict[st
 
 
 def _write_mxnet(job: Job) -> Report:
-    """Write what MXNet 1.9.1 reads, after comparing with what is read back from its text."""
+    """Write files that MXNet 1.9.1 reads, after comparing the model with the re-read one."""
     model = job.model
     symbol = sym.load_json(model.symbol.tojson())
     again = Model(model.name, symbol, model.arguments, model.auxiliary)

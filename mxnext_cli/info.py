@@ -1,4 +1,4 @@
-"""`mx info`: what files are, which MXNet wrote them, what they hold, what is wrong with them."""
+"""`mx info`: describes files: their kind, the MXNet that wrote them, contents and problems."""
 
 from __future__ import annotations
 

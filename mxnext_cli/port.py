@@ -18,7 +18,7 @@ from .predict import Preparation, read_inputs
 
 
 def run(args: argparse.Namespace) -> int:
-    """Port a model and compare; a difference is raised before anything is written."""
+    """Port a model and compare; a difference raises an error before anything is written."""
     model = load_model(args)
     known = parse_shapes(args.shape, [*model.inputs, *model.labels])
     cases = []

@@ -31,7 +31,7 @@ ONE_CHANNEL = re.compile(r"expected \[\d+, [34], .*got \[\d+, 1, ")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what the model says about each input."""
+    """Print the predictions for each input."""
     if args.output and Path(args.output).suffix not in WRITTEN:
         raise UsageError(f"--output {args.output}: it ends in {', '.join(WRITTEN)}")
     model = load_model(args)
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_labels(path: str) -> list[str]:
-    """Return the names of classes, one a line."""
+    """Return the names of classes, one per line."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -188,7 +188,7 @@ IMAGENET = Preparation(
 
 
 def preparation(args: argparse.Namespace) -> Preparation:
-    """Return how the options say that images are prepared."""
+    """Return the image preparation given by the options."""
     base = IMAGENET if args.imagenet else Preparation()
     chosen = {
         "resize": args.resize,

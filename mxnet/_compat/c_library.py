@@ -57,7 +57,7 @@ def last_error() -> BaseException | None:
 
 
 def _c_function(function: Callable[..., None]) -> Callable[..., int]:
-    """Register a function, which returns a code in place of raising errors."""
+    """Register a function that returns an error code in place of raising errors."""
 
     @functools.wraps(function)
     def call(*args: Any) -> int:
@@ -83,7 +83,7 @@ def _text(value: Any) -> str:
 
 
 def _target(reference: Any) -> Any:
-    """Return what ``byref`` or ``pointer`` was taken of."""
+    """Return the object that a ``byref`` or ``pointer`` refers to."""
     inner = getattr(reference, "_obj", None)
     return reference.contents if inner is None else inner
 
@@ -149,7 +149,7 @@ def MXRecordIOReaderFree(handle: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderReadRecord(handle: Any, buf: Any, size: Any) -> None:
-    """Store where the next record is in memory and its length; at the end NULL and 0."""
+    """Store the address and the length of the next record; NULL and 0 at the end."""
     reader = _file(handle, _Reader)
     record, reader.position = reader.file.read(reader.position)
     reader.record = None if record is None else ctypes.create_string_buffer(record)

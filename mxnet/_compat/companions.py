@@ -32,7 +32,7 @@ _functions: dict[str, tuple[Function, During]] = {}
 
 
 def call_after_import(name: str, function: Function, during: During = nullcontext) -> None:
-    """Call ``function(module)`` when a module is imported; at once if it is already.
+    """Call ``function(module)`` when a module is imported, or now if it has been.
 
     ``package.*`` means a package and all of its modules. The module runs inside the context
     that `during` returns.
@@ -132,7 +132,7 @@ REMOVED_NAMES: dict[str, Any] = {
 
 
 class _OldNumPy(ModuleType):
-    """NumPy, with the names that it has lost."""
+    """NumPy, with the names that it has removed."""
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Learning-rate schedules of MXNet's first days, kept for programs that import them here."""
+"""Learning-rate schedules of early MXNet, kept for programs that import them from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``from mxnet.X import *`` brings.
+"""The names that ``from mxnet.X import *`` imports.
 
 MXNet's modules have no ``__all__``, so a star import brings whatever they import: ``np``,
 ``logging``, ``NDArray``. Old programs rely on it, and on attributes such as ``mx.metric.numpy``.

@@ -1,4 +1,4 @@
-"""What threads share: bounded caches under keys that users choose, and locks that survive forks."""
+"""Thread-safe helpers: bounded caches with arbitrary keys, and locks that survive forks."""
 
 from __future__ import annotations
 

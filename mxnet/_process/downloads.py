@@ -1,4 +1,4 @@
-"""Download files: from the first address that has them, checked, whole or not at all."""
+"""Download files from the first address that has them, with a checksum, atomically."""
 
 from __future__ import annotations
 
@@ -126,6 +126,6 @@ def _copy(address: str, file: _HashedFile, name: str, verify_ssl: bool) -> None:
 
 
 def _is_permanent(error: Exception) -> bool:
-    """Return whether trying again cannot help: the file or its host's permission is missing."""
+    """Return whether retries are useless: the file is missing or access is denied."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return isinstance(error, FileNotFoundError | ValueError) or status in PERMANENT_STATUS

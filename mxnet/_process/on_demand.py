@@ -21,7 +21,7 @@ _namespace: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"
 class FunctionModule(ModuleType):
     """A module whose ``__getattr__`` makes the functions that ``__all__`` names.
 
-    Programs walk over ``vars(mx.nd)`` and ``mx.nd.__dict__``: these make all that are missing.
+    ``vars(mx.nd)`` and ``mx.nd.__dict__`` create all missing functions.
     """
 
     @property
@@ -60,7 +60,7 @@ def make_on_demand(module: ModuleType, make: Callable[[str], Any]) -> None:
 def import_on_demand(
     package: str, sources: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that imports some of its names late.
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports some names on first access.
 
     `sources` says where a name comes from: ``"module"`` below the package, or ``"module:name"``.
 

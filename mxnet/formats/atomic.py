@@ -1,4 +1,4 @@
-"""Write files so that each name holds the old content or the whole new one, never a part of it.
+"""Atomic writes: each file holds either the old content or the complete new one.
 
 `replacing` does so for one file. Inside `one_commit` several files are replaced as one: after a
 crash all of them are old, or all are new.
@@ -48,7 +48,7 @@ class UnwritableFile(MXNetError, OSError):
 
 
 class MissingFolder(UnwritableFile, FileNotFoundError):
-    """The folder that a file was to be written to is not there."""
+    """The folder of a file to write is missing."""
 
 
 class ForbiddenFile(UnwritableFile, PermissionError):
@@ -56,11 +56,11 @@ class ForbiddenFile(UnwritableFile, PermissionError):
 
 
 class FolderInPlace(UnwritableFile, IsADirectoryError):
-    """A folder has the name that a file was to have."""
+    """The target of a file is a folder."""
 
 
 def unwritable(path: Path, error: OSError) -> UnwritableFile:
-    """Return one error about a file that could not be written: what failed, and what is left."""
+    """Return an error about a failed write: what failed, and which content is left."""
     if isinstance(error, UnwritableFile):
         return error
     kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
@@ -87,7 +87,7 @@ _renaming = ForkSafeLock()  # else threads that save the same files could leave 
 
 
 def part_path(target: Path) -> Path:
-    """Return a new name beside a target for its next content."""
+    """Return a new part-file name beside a target."""
     return target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.part")
 
 
@@ -110,7 +110,7 @@ def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
 
 
 def _lock(handle: int) -> int | None:
-    """Lock an open file; return another handle, which keeps the lock when the file is closed."""
+    """Lock an open file; return a second handle that holds the lock when the file is closed."""
     if fcntl is None:
         return None
     try:
@@ -164,7 +164,7 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
 
 
 def finish_commit(target: Path) -> Path:
-    """Finish a commit of this file that was interrupted; return where its content is.
+    """Finish an interrupted commit of this file; return the path of its content.
 
     That is the target, except on a file system that cannot be written, where the content of an
     interrupted commit stays in its part file.
@@ -197,7 +197,7 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _sync(handle: int) -> None:
-    """Wait until the disk has a file's content, unless the user does without."""
+    """Sync a file's content to the disk, unless the user has turned that off."""
     if env.get("MXNET_SYNC_FILES"):
         os.fsync(handle)
 
@@ -330,7 +330,7 @@ def one_commit() -> Iterator[None]:
 
 
 def _put_in_place(files: list[AtomicFile]) -> None:
-    """Rename finished files to their targets and let go of their locks."""
+    """Rename finished files to their targets and release their locks."""
     latest = {file.path: file for file in files}  # a file written twice counts once
     if not latest:
         return
@@ -406,14 +406,14 @@ class AtomicFile:
         self.is_open = False
 
     def discard(self) -> None:
-        """Drop what was written, unless it is in place already; the target stays as it was."""
+        """Drop the written content, unless it is committed; the target is unchanged."""
         self.abandon()
         if not self.is_special:
             with contextlib.suppress(OSError):
                 self.part.unlink()
 
     def abandon(self) -> None:
-        """Close the file without touching anything on the disk, as a forked child must."""
+        """Close the file without changes on the disk, as a forked child must."""
         if self.is_open:
             self.is_open = False
             self.stream.drop()
@@ -423,7 +423,7 @@ class AtomicFile:
 
 
 class _Stream(io.BufferedWriter):
-    """Names the target in errors, and lets the disk begin while a large file is still written."""
+    """Names the target in errors, and starts syncing a large file while it is written."""
 
     STEP = 64 << 20  # bytes between two early syncs
 
@@ -436,7 +436,7 @@ class _Stream(io.BufferedWriter):
         self._running: Future | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, and now and then have the disk take what was written."""
+        """Write bytes, and sync them to the disk from time to time."""
         try:
             count = super().write(data)
             self._unsynced += count

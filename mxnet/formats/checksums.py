@@ -27,7 +27,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 def checksum(pieces: Sequence[Buffer]) -> int:
-    """Return a checksum of 32 bits of pieces of bytes, one after the other.
+    """Return a 32-bit checksum of consecutive pieces of bytes.
 
     It is the CRC-32 of the bytes, in which each whole block of 64 KB of a piece is replaced by the
     sum of its 64-bit words: that is as fast as memory, and finds every flipped bit.

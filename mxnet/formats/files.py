@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class MissingFile(MXNetError, FileNotFoundError):
-    """A file that was to be read is not there."""
+    """A file to read is missing."""
 
 
 class RemoteLocation(MXNetError, ValueError):
@@ -105,7 +105,7 @@ class FileBytes:
         return -1
 
     def grow(self) -> int:
-        """Look whether the file has become longer; return its size."""
+        """Return the current size, which may have grown."""
         self._size = max(self._size, os.fstat(self._open()).st_size)
         return self._size
 

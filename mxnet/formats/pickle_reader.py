@@ -1,4 +1,4 @@
-"""Read the data in a pickle without running anything that it names.
+"""Read the data in a pickle without executing any code.
 
 A pickle is a program for a small stack machine, and Python's own interpreter of it imports and
 calls what the program asks for. This one knows only the instructions that build data. A global

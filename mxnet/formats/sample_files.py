@@ -121,7 +121,7 @@ _QUERY = re.compile(r"\sqid:\d+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows of a sparse matrix, with a label each; can be cut and joined."""
+    """Rows of a sparse matrix, with a label each; supports slicing and concatenation."""
 
     labels: np.ndarray
     counts: np.ndarray  # how many entries each row has
@@ -133,7 +133,7 @@ class SparseRows:
 
     @property
     def indptr(self) -> np.ndarray:
-        """Where the entries of each row begin, and where the last ones end."""
+        """The offsets of the rows' entries, and the end of the last row."""
         return np.concatenate(([0], np.cumsum(self.counts)))
 
     def __getitem__(self, rows: slice) -> SparseRows:
@@ -227,7 +227,7 @@ def _read(path: Path, file: IO[bytes] | gzip.GzipFile, ndim: int) -> Tensor:
 
 
 def _elements(path: Path, file: IO[bytes] | gzip.GzipFile, at: int, shape: list[int]) -> Tensor:
-    """Read piece by piece, so that sizes that lie take no more memory than the file has."""
+    """Read piece by piece, so that wrong sizes cannot allocate more memory than the file has."""
     needed, pieces, have = math.prod(shape), [], 0
     while have < needed:
         piece = file.read(min(_CHUNK, needed - have))

@@ -1,4 +1,4 @@
-"""`Block`: a part of a network, with parameters and parts of its own, run eagerly.
+"""`Block`: a part of a network, with parameters and child blocks, run eagerly.
 
 `HybridBlock`, which can also be traced into a graph, lives in `hybrid`; `SymbolBlock`, made from
 a graph, in `symbol_block`. All three are public here.
@@ -89,7 +89,7 @@ class _BlockScope:
 class Block:
     """Base of all layers and networks.
 
-    Assign child blocks to attributes and they are found; define `forward`.
+    Child blocks that are assigned to attributes are registered; define `forward`.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Block:
 
     @property
     def prefix(self) -> str:
-        """What the names of this block's parameters begin with."""
+        """The prefix of the names of this block's parameters."""
         return self._prefix
 
     @property
@@ -197,7 +197,7 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
-        """Call a function with every child, theirs first, and with this block.
+        """Call a function with every descendant, children first, and then with this block.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class Block:
         return params
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """Return all parameters by their place in the tree of blocks: ``features.0.weight``."""
+        """Return all parameters by their path in the tree of blocks: ``features.0.weight``."""
         if prefix:
             prefix += "."
         params = {prefix + key: param for key, param in self._reg_params.items()}
@@ -305,7 +305,7 @@ class Block:
     # -- files --------------------------------------------------------------------------------
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
-        """Save the parameters by their place in the tree of blocks.
+        """Save the parameters by their path in the tree of blocks.
 
         Parameters
         ----------
@@ -560,7 +560,7 @@ class Block:
     def register_op_hook(
         self, callback: Callable[[bytes, bytes, NDArray], None], monitor_all: bool = False
     ) -> None:
-        """Call ``callback(name, operator, array)`` for results inside hybridized children.
+        """Call ``callback(name, operator, array)`` for operator results in hybridized children.
 
         Parameters
         ----------

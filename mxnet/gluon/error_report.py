@@ -1,4 +1,4 @@
-"""Errors inside blocks: name the layer that failed, and leave only the user's lines to read.
+"""Errors inside blocks: name the failed layer, and show only the user's frames.
 
 `Block.__call__` comes here when its forward raised, never otherwise, so that calls that succeed
 pay nothing. Every enclosing block adds its part to the path: `Net.features.4 (Dense 'dense2')`.
@@ -43,7 +43,7 @@ def unknown_option(kind: type[Block], name: str) -> TypeError:
 
 
 class SetByInit:
-    """Represents an attribute of blocks until `Block.__init__` sets it on the instance."""
+    """Placeholder of a block's attribute until `Block.__init__` sets it."""
 
     def __get__(self, block: Block | None, owner: type[Block]) -> Any:
         if block is None:

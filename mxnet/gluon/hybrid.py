@@ -34,7 +34,7 @@ __all__ = ["HybridBlock"]
 
 
 def check_backend(backend: str | None) -> None:
-    """Warn of the name of a backend that is not here; MXNet too continues without it."""
+    """Warn of an unknown backend; MXNet too continues without it."""
     names = (*BUILT_IN_BACKENDS, *backend_names())
     if backend is not None and backend not in names:
         near = did_you_mean(backend, names)
@@ -244,7 +244,7 @@ class HybridBlock(Block):
         super().register_op_hook(callback, monitor_all)
 
     def compiled(self, *args: Any, training: bool = False) -> Compiled:
-        """Return a report of the graph that the hybridized block runs on such inputs.
+        """Return a report of the graph that the hybridized block runs on these inputs.
 
         It prints which rules were applied and every operator that runs; `Compiled.save` writes
         the graph to a file.
@@ -691,7 +691,7 @@ def flatten(args: Any, inout: str) -> tuple[list, Any]:
 
 
 def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
-    """Return a flat list as nested lists again, and what is left of it."""
+    """Return a flat list as nested lists again, and its unused rest."""
     if isinstance(structure, int):
         if structure <= 0:
             return flat[0], list(flat[1:])
@@ -704,7 +704,7 @@ def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
 
 
 def same_structure(stored: list, structure: list) -> bool:
-    """Return whether two structures agree; None at the end counts as not given."""
+    """Return whether two structures agree; a trailing None counts as omitted."""
     while stored and stored[-1] == -1:
         stored = stored[:-1]
     while structure and structure[-1] == -1:

@@ -1,4 +1,4 @@
-"""Losses: how far predictions are from the labels, one value per sample."""
+"""Loss functions: one value per sample."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Loss(HybridBlock):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the loss; each kind has its own."""
+        """Compute the loss; implemented by subclasses."""
         raise NotImplementedError
 
     def _finish(self, F: Any, loss: Any, sample_weight: Any, weight: Any = None) -> Any:
@@ -338,7 +338,7 @@ class LogisticLoss(Loss):
 
 @inherits_parameters
 class CTCLoss(Loss):
-    """Connectionist temporal classification: labels of a sequence without their places in time.
+    """Connectionist temporal classification: labels of a sequence without alignment in time.
 
     `layout` orders predictions (NTC or TNC), `label_layout` labels (NT or TN). The last class
     is the blank; labels are padded with -1 unless `label_lengths` are given.
@@ -506,7 +506,7 @@ class PoissonNLLLoss(Loss):
 
 @inherits_parameters
 class TripletLoss(Loss):
-    """Hinge that wants `pred` nearer to the positive than to the negative sample by a margin.
+    """Hinge: `pred` must be closer to the positive than to the negative sample by a margin.
 
     ``max(0, sum((positive - pred)^2 - (negative - pred)^2) + margin)``
 
@@ -615,7 +615,7 @@ class SDMLLoss(Loss):
         return F.sum(F.square(difference), axis=2)
 
     def _targets(self, F: Any, x: Any) -> Any:
-        """Return the wanted distribution over rows: the diagonal, smoothed."""
+        """Return the target distribution over rows: the smoothed diagonal."""
         row = F.contrib.arange_like(x, axis=0)
         same = F.broadcast_equal(F.expand_dims(row, axis=1), F.expand_dims(row, axis=0))
         other = 1 - same

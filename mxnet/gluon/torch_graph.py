@@ -1,6 +1,6 @@
-"""Hybrid blocks inside `torch.compile`: one call that Dynamo takes as it is.
+"""Hybrid blocks inside `torch.compile`: one opaque call for Dynamo.
 
-Dynamo does not look into the call; what follows Dynamo (AOTAutograd) runs it on tensors without
+Dynamo does not trace the call; the next stage (AOTAutograd) runs it on tensors without
 data and sees every torch function of the block's graph. So the kernels of the whole block, their
 gradients included, are compiled together with the torch code around it.
 """

@@ -129,7 +129,7 @@ class GluonModule(nn.Module):
 
 
 def _prepare_dynamo(dynamo: Any) -> None:
-    """Have `torch.compile` take graphs as they are, and leave other blocks alone."""
+    """Configure `torch.compile`: graphs are opaque calls, other blocks are not compiled."""
     dynamo.allow_in_graph(run_graph)
     GluonModule._run = dynamo.disable(GluonModule._run, recursive=True)
 
@@ -207,7 +207,7 @@ def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
 
 @contextmanager
 def calling_hooks(module: GluonModule) -> Iterator[None]:
-    """Have forward hooks of the modules inside see what their blocks take and return.
+    """Call the forward hooks of inner modules with the inputs and outputs of their blocks.
 
     Blocks call each other, not the modules. So each hook waits at the block, in this thread; and
     since a graph calls no blocks, hybridized ones run without theirs meanwhile.
@@ -276,7 +276,7 @@ def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
 def to_arrays(values: Any) -> Any:
     """Return nested values with an array in place of each tensor, on its memory and in its graph.
 
-    While recording, a tensor that is in no graph is taken as data.
+    While recording, a tensor without a graph is data.
     """
     cls = NDArray.numpy_class if is_np_array() else NDArray
     assert cls is not None

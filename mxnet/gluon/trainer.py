@@ -27,7 +27,7 @@ _record, _is_fresh = attrgetter("_grad"), attrgetter("fresh")
 
 
 class Trainer:
-    """Updates parameters by their gradients, once for every `step`.
+    """Updates parameters by their gradients, once per `step`.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class Trainer:
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
 
     def _check_custom_store(self, store: Any) -> None:
-        """Refuse sparse parameters with a store that promises dense `pushpull` only."""
+        """Raise for sparse parameters in a store that supports dense `pushpull` only."""
         if exchange_with(store).takes_sparse:
             return
         if self._contains_sparse_weight:
@@ -254,7 +254,7 @@ class Trainer:
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; an optimizer with a scheduler refuses.
+        """Set the learning rate; this raises an error if the optimizer has a scheduler.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class Trainer:
     def allreduce_grads(self) -> None:
         """Sum the gradients over devices without updating; `update` follows.
 
-        Between the two, gradients can be clipped or looked at.
+        Between the two, gradients can be clipped or inspected.
         """
         self._prepare()
         self._refuse_on_kvstore("allreduce_grads")
@@ -410,7 +410,7 @@ class Trainer:
                 record.fresh = False
 
     def _arrays(self) -> list[tuple[list[int], list[NDArray], list[NDArray]]]:
-        """Return indices, weights and gradients of each context; kept while they stay the same."""
+        """Return indices, weights and gradients of each context, cached until they change."""
         if self._plan and self._plan[0] == Generation.number:
             return self._plan[1]
         rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
@@ -470,7 +470,7 @@ class Trainer:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
-        """Load optimizer and states that `save_states` saved, here or in MXNet.
+        """Load a file of `save_states`, written here or by MXNet.
 
         Parameters
         ----------

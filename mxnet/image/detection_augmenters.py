@@ -55,7 +55,7 @@ class DetAugmenter:
 
 
 class DetBorrowAug(DetAugmenter):
-    """Apply an `Augmenter` that leaves boxes where they are.
+    """Apply an `Augmenter` that does not move boxes.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class DetHorizontalFlipAug(DetAugmenter):
 
 
 class DetRandomCropAug(DetAugmenter):
-    """Cut out a rectangle that holds enough of the objects it touches.
+    """Crop a rectangle that covers enough of the objects it touches.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ class DetRandomCropAug(DetAugmenter):
     def _move_boxes(
         self, label: np.ndarray, crop: Rectangle, height: int, width: int
     ) -> np.ndarray | None:
-        """Return the label of the crop, without objects of which too little is left."""
+        """Return the label of the crop, without objects that are mostly outside."""
         x, y, w, h = crop
         moved = label.copy()
         moved[:, (1, 3)] = np.clip((label[:, (1, 3)] * width - x) / w, 0, 1)
@@ -381,9 +381,9 @@ def CreateMultiRandCropAugmenter(
     max_attempts: Any = 50,
     skip_prob: float = 0,
 ) -> DetRandomSelectAug:
-    """Return one of several `DetRandomCropAug`, chosen each time.
+    """Return an augmenter that chooses one of several `DetRandomCropAug` for each image.
 
-    Each argument is that of all, or a list with one for each.
+    Each argument is one value for all, or a list with one value for each.
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ def CreateDetAugmenter(
     max_attempts: Any = 50,
     pad_val: Any = (127, 127, 127),
 ) -> list[DetAugmenter]:
-    """Return the usual augmenters for detection; the image is at last forced to ``data_shape``.
+    """Return the usual augmenters for detection; the last one resizes the image to ``data_shape``.
 
     ``rand_crop``, ``rand_pad`` and ``rand_gray`` are probabilities. The rest is as in
     `CreateAugmenter`, `DetRandomCropAug` and `DetRandomPadAug`.

@@ -1,7 +1,7 @@
 """`from_torch`: a torch module as a block, and torch checkpoints into our networks.
 
 safetensors files sort tensors their own way. Names of the models that torchvision and timm share
-say the order of layers; of other models they do not, and such files are refused.
+say the order of layers; files of other models raise an error.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _export(module: nn.Module, examples: list[Tensor]) -> bytes:
 def _export_by_dynamo(
     module: nn.Module, examples: list[Tensor], names: list[str], first: Exception
 ) -> bytes:
-    """Export by torch's newer exporter what the older one, which needs no library, cannot."""
+    """Export by torch's newer exporter, for models that the older one does not support."""
     kind, said = type(module).__name__, str(first).strip().split("\n")[0]
     if importlib.util.find_spec("onnxscript") is None:
         raise MXNetError(
@@ -158,7 +158,7 @@ def _export_by_dynamo(
 def compare_outputs(
     block: Block, examples: Sequence[Tensor], wanted: Any, tolerance: float
 ) -> Report:
-    """Compare what a block computes with what torch computed."""
+    """Compare a block's outputs with torch's."""
     result = block(*(_array(x) for x in examples))
     ours = [o.asnumpy() for o in (result if isinstance(result, list | tuple) else [result])]
     theirs = [t.numpy() for t in (wanted if isinstance(wanted, list | tuple) else [wanted])]

@@ -115,7 +115,7 @@ class NDArrayIter(DataIter):
         return axis if 0 < axis < x.ndim else 0
 
     def _common_length(self) -> int:
-        """Return how many samples there are; what arrays have beyond the first one's is cut off."""
+        """Return the number of samples; longer arrays are cut to the length of the first."""
         arrays = self.data + self.label
         lengths = {name: x.shape[self._axis(x)] if x.ndim else 0 for name, x in arrays}
         count = next(iter(lengths.values()))
@@ -135,13 +135,13 @@ class NDArrayIter(DataIter):
         return count
 
     def hard_reset(self) -> None:
-        """Go back to the beginning; samples that were to roll over are dropped."""
+        """Rewind to the beginning; samples that would roll over are dropped."""
         self._forget()
         if self.shuffle:
             self._shuffle()
 
     def reset(self) -> None:
-        """Go back to the beginning, or to the samples that roll over."""
+        """Rewind to the beginning, or to the samples that roll over."""
         rest = self.num_data - self.cursor
         in_last = 0 <= self.cursor < self.num_data and rest < self.batch_size
         if self.last_batch_handle == "roll_over" and in_last:
@@ -195,7 +195,7 @@ class NDArrayIter(DataIter):
         return self._batch(self.label, self._cache_label)
 
     def getpad(self) -> int:
-        """Return how many samples fill the batch, or how many came over from the last epoch."""
+        """Return the number of padding samples, or of those rolled over from the last epoch."""
         if self.last_batch_handle == "pad":
             return max(0, self.cursor + self.batch_size - self.num_data)
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:

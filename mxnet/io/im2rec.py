@@ -44,7 +44,7 @@ MAX_WAITING = 64  # packed records for each thread that wait to be written
 def list_images(
     root: str | os.PathLike[str], recursive: bool, exts: Iterable[str]
 ) -> Iterator[tuple[int, str, int]]:
-    """Give (number, path below the root, label): each folder with images is a class."""
+    """Yield (number, path below the root, label): each folder with images is a class."""
     exts = {extension.lower() for extension in exts}
     classes: dict[str, int] = {}
     number = 0
@@ -165,7 +165,7 @@ class Packing(NamedTuple):
 
 
 def lists_of(prefix: str) -> list[Path]:
-    """Return the list files that a prefix means: all in a folder, or those that begin with it."""
+    """Return the list files of a prefix: all in a folder, or those that begin with it."""
     path = Path(prefix)
     inside = sorted(p for p in path.glob("*.lst") if p.is_file()) if path.is_dir() else []
     beginning = (p for p in path.parent.glob("*.lst") if p.name.startswith(path.name))
@@ -251,7 +251,7 @@ def _pack_in_order(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the options say; return the exit code."""
+    """Run with the given options; return the exit code."""
     args.root = args.root or args.root_option
     if not args.root or not Path(args.root).is_dir():
         print(f"im2rec: there is no folder {args.root!r}", file=sys.stderr)

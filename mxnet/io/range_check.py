@@ -1,4 +1,4 @@
-"""A look at the labels and indices of the first batches, which MXNet clips without a word."""
+"""Check the labels and indices of the first batches, which MXNet clips silently."""
 
 from __future__ import annotations
 

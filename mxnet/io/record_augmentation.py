@@ -1,4 +1,4 @@
-"""What the image record iterators do to an image before it goes into the batch.
+"""Augmentation by the image record iterators.
 
 MXNet's ``aug_default`` for images alone, and its ``det_aug_default`` for images with boxes.
 """
@@ -22,7 +22,7 @@ PCA = PCA * (55.46, 4.794, 1.148)
 
 
 class Changes(NamedTuple):
-    """The parameters of the changes; `ImageRecordIter` documents them."""
+    """The parameters of the augmentation; `ImageRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1
@@ -142,7 +142,7 @@ class Changes(NamedTuple):
         return self._crop_at(pixels, height, width, chance)
 
     def _large_enough(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Enlarge an image that is lower or narrower than the crop."""
+        """Enlarge an image that is smaller than the crop."""
         _, height, width = self.data_shape
         if pixels.shape[0] < height:
             new_width = _in_proportion(height, *pixels.shape[:2])
@@ -175,7 +175,7 @@ class Changes(NamedTuple):
         return resized(crop, self.data_shape[2], self.data_shape[1], self.inter_method, chance)
 
     def _random_area(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray | None:
-        """Cut out a rectangle of random area and form anywhere, or None if none was found."""
+        """Crop a rectangle of random area, aspect ratio and position; None if none was found."""
         height, width = pixels.shape[:2]
         for _ in range(ATTEMPTS):
             area = chance.uniform(self.min_random_area, self.max_random_area) * height * width
@@ -250,12 +250,12 @@ class Changes(NamedTuple):
 
 
 def _scale_edge(edge: int, scale: float) -> float:
-    """Return an edge times a scale in float32: 100 * 0.29 is 29 in it, and is cut to 29."""
+    """Return an edge times a scale, truncated; in float32, 100 * 0.29 is 29."""
     return float(np.float32(scale) * np.float32(edge))
 
 
 def _in_proportion(new: int, old: int, other: int) -> int:
-    """Return the other edge where one grows from `old` to `new`; float32 decides what is cut."""
+    """Return the other edge if one changes from `old` to `new`, truncated in float32."""
     return int(np.float32(new) / np.float32(old) * np.float32(other))
 
 
@@ -312,7 +312,7 @@ Range = tuple[float, ...]
 
 
 class DetectionChanges(NamedTuple):
-    """The parameters of the changes; `ImageDetRecordIter` documents them."""
+    """The parameters of the augmentation; `ImageDetRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1

@@ -60,7 +60,7 @@ class DistAsyncStore(DistributedStore):
         self._client.settle()
 
     def profile_servers(self, command: str, value: str = "") -> None:
-        """Have all servers follow a command of `mx.profiler`; each gets a file name of its own."""
+        """Run a command of `mx.profiler` on all servers; each has a file name of its own."""
         path = Path(value)
         for number, peer in enumerate(self._client.peers):
             own = str(path.with_name(f"rank{number}_{path.name}")) if value else ""
@@ -174,7 +174,7 @@ class DistAsyncStore(DistributedStore):
         raise MXNetError(f"Gradient compression is not supported for {self._name!r} stores.")
 
     def _finish(self) -> None:
-        """At the end of the program wait for all pushes: workers may be servers as well."""
+        """Wait for all pushes at the end of the program: workers may be servers as well."""
         if self._group.monitor.has_failed:
             return
         try:

@@ -183,7 +183,7 @@ class DistSyncStore(DistributedStore):
     def push_watched(
         self, early: OverlappedSums, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> bool:
-        """Push gradients that are watched; return False if they must be pushed as others are."""
+        """Push watched gradients; return False if they must be pushed normally."""
         self._wait_pending()
         reduction = early.finish(self._facts(), early.watches(keys, weights))
         if reduction is not None:
@@ -292,7 +292,7 @@ class DistSyncStore(DistributedStore):
             weakref.finalize(self, self._updater.release).atexit = False
 
     def _facts(self) -> str:
-        """Return what the workers must agree on in each round, or their weights would part."""
+        """Return what the workers must agree on in each round, lest their weights diverge."""
         overwritten = self._overwritten and f"{self._overwritten} "
         if not isinstance(self._updater, opt.Updater):
             return overwritten
@@ -331,7 +331,7 @@ def _describe(optimizer: opt.Optimizer) -> str:
 class Horovod(_Member, KVStoreBase):
     """Sums over workers as Horovod does; `mx.kvstore.create('horovod')`.
 
-    A program that was started without a launcher is the only worker.
+    A program without a launcher is the only worker.
     """
 
     def __init__(self) -> None:

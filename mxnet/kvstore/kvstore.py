@@ -84,7 +84,7 @@ class KVStore(KVStoreBase):
     # -- arrays in and out --------------------------------------------------------------------
 
     def init(self, key: Any, value: Any) -> None:
-        """Give keys their first values, each once, before they are pushed or pulled.
+        """Set the first values of keys, once per key, before they are pushed or pulled.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class KVStore(KVStoreBase):
             file.write(self._states_of("save").get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet.
+        """Read a file of `save_optimizer_states`, written here or by MXNet.
 
         Parameters
         ----------
@@ -330,7 +330,7 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return True for `OPTIMIZER`, the one capability that may be asked.
+        """Return True for `OPTIMIZER`, the only defined capability.
 
         Parameters
         ----------
@@ -341,7 +341,7 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name that the store was created by."""
+        """The name that the store was created with."""
         return self._name
 
     @property
@@ -355,7 +355,7 @@ class KVStore(KVStoreBase):
         return 1
 
     def barrier(self) -> None:
-        """Wait for all workers, of which there is one."""
+        """Do nothing: the store has a single worker."""
 
     _barrier = barrier
 
@@ -365,7 +365,7 @@ class KVStore(KVStoreBase):
     # -- checks -------------------------------------------------------------------------------
 
     def _check_new(self, entries: Sequence[tuple[Key, list[NDArray]]]) -> None:
-        """Raise unless each of the keys comes for the first time, and once."""
+        """Raise if a key already exists or is repeated."""
         seen: set[Key] = set()
         for key, values in entries:
             if key in self._stored or key in seen or len(values) > 1:

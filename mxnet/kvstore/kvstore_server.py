@@ -54,7 +54,7 @@ class KVStoreServer:
 
 
 def run_role() -> int:
-    """Serve until the workers are done; return the exit status of the process."""
+    """Serve until the workers have finished; return the exit status of the process."""
     job = read_job()
     if job is None or job.role == "worker":
         raise MXNetError(
@@ -80,7 +80,7 @@ def _run_scheduler(job: Job) -> int:
 
 
 def _run_server(job: Job) -> int:
-    """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
+    """Serve arrays of `dist_async` if a worker uses it; else wait for the end."""
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     store.set_timeout(datetime.timedelta(seconds=silence_limit()))
     number = store.add("server arrivals", 1) - 1

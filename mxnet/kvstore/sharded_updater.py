@@ -50,7 +50,7 @@ CHUNK_BYTES = 4 * 2**20  # of one entry of the key-value service
 def make_updater(
     optimizer: opt.Optimizer, group: Group, stored: Mapping[Key, NDArray]
 ) -> opt.Updater:
-    """Return an updater for stored weights, one that can be sharded where that is possible."""
+    """Return an updater for stored weights, if possible a sharded one."""
     kind = optimizer.shards_by if takes_all(optimizer) else None
     is_possible = kind is not None and group.size > 1 and group.job is not None
     if not is_possible or env.get("MXNET_KVSTORE_SHARD_MB") < 0 or not _has_states(optimizer):
@@ -84,7 +84,7 @@ class ShardedUpdater(opt.Updater):
     # -- who owns what ------------------------------------------------------------------------
 
     def prepare(self) -> bool:
-        """Assign weights that have come since the last call; return whether states are split."""
+        """Assign the weights added since the last call; return whether states are split."""
         if self._seen == len(self._stored):
             return bool(self._is_worthwhile)
         self._seen = len(self._stored)
@@ -192,7 +192,7 @@ class ShardedUpdater(opt.Updater):
         return super().get_states()
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return the states of all workers, as one would have them; see `Updater.get_states`.
+        """Return the states as a single worker would have them; see `Updater.get_states`.
 
         Any worker may call it, alone or together with others.
         """
@@ -228,7 +228,7 @@ class ShardedUpdater(opt.Updater):
 
 
 def _find_rows(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
-    """Return where sorted row numbers from start to stop are.
+    """Return the range of the sorted row numbers from start to stop.
 
     >>> _find_rows(torch.tensor([2, 5, 7]), 3, 7)
     (1, 2)
@@ -351,7 +351,7 @@ class ShardExchange:
 
 
 def _finish(group: Group) -> None:
-    """At the end of the program, answer until all workers are at theirs: one may still save."""
+    """At exit, answer until all workers have reached theirs: one may still save."""
     if not group.monitor.has_failed and not group.is_closed:
         with contextlib.suppress(RuntimeError):
             group.store.add("states/ended", 1)

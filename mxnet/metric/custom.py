@@ -1,4 +1,4 @@
-"""Metrics from user functions, and the mean of outputs that are losses already."""
+"""Metrics from user functions, and the mean of losses."""
 
 from __future__ import annotations
 

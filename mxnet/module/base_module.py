@@ -168,7 +168,7 @@ class BaseModule:
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next."""
+        """Prepare for the batch of the next `forward`."""
         if sparse_row_id_fn is not None:
             raise NotImplementedError(f"{type(self).__name__}.prepare takes no sparse_row_id_fn.")
 
@@ -207,7 +207,7 @@ class BaseModule:
         raise NotImplementedError
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward."""
+        """Update the parameters by the gradients of the last backward."""
         raise NotImplementedError
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
@@ -234,7 +234,7 @@ class BaseModule:
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes."""
+        """Bind for batches of these shapes."""
         raise NotImplementedError
 
     def init_optimizer(
@@ -250,7 +250,7 @@ class BaseModule:
     # -- all that training changes, for `fit(resume=...)` -------------------------------------
 
     def _training_state(self) -> Mapping[str, Any]:
-        """Return everything that training changes, as a tree of arrays, bytes and numbers."""
+        """Return the complete training state, as a tree of arrays, bytes and numbers."""
         arg_params, aux_params = self.get_params()
         return {"arg": dict(arg_params), "aux": dict(aux_params)}
 
@@ -283,7 +283,7 @@ class BaseModule:
     ) -> list[tuple[str, float]]:
         """Predict over an iterator and return the metric's names and values.
 
-        Samples that only fill the last batch are counted too, as MXNet does.
+        Padding samples of the last batch are counted too, as in MXNet.
 
         Parameters
         ----------

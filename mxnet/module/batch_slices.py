@@ -1,4 +1,4 @@
-"""How a batch is split over devices, and copied there."""
+"""Split a batch over devices, and copy the parts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list
 
 
 def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
-    """Copy an array into another one of the same shape, on whatever device and of whatever type."""
+    """Copy an array into another one of the same shape, on any device and of any type."""
     if isinstance(source, NDArray) and state.session is None:  # else a graph may need the values
         memory, data = target._data, source._data
         if memory is not None and data is not None and memory.shape == data.shape:

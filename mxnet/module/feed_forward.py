@@ -1,4 +1,4 @@
-"""`FeedForward`: MXNet's first way to train a symbol."""
+"""`FeedForward`: MXNet's first training interface for symbols."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..symbol import Symbol
 
 
 class FeedForward:
-    """MXNet's first way to train a symbol, from arrays or iterators; `Module` took its place.
+    """MXNet's first training interface, replaced by `Module`; it takes arrays or iterators.
 
     Parameters
     ----------

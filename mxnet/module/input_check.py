@@ -1,4 +1,4 @@
-"""A look at the labels and indices of the first training batches, which MXNet takes as they are."""
+"""Check the labels and indices of the first training batches, which MXNet does not."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class Module(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters; with `allow_missing` those that are not given stay as they are."""
+        """Set the parameters; with `allow_missing`, parameters that are not given are unchanged."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
@@ -257,7 +257,7 @@ class Module(BaseModule):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes.
+        """Bind for batches of these shapes.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class Module(BaseModule):
         self._data_shapes = self._label_shapes = None
 
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
-        """Take batches of other shapes from now on; parameters stay."""
+        """Rebind for batches of other shapes; parameters are kept."""
         self._need_bind()
         data, labels = inputs.parse_data_desc(
             self._data_names, self._label_names, data_shapes, label_shapes, self._symbol
@@ -348,7 +348,7 @@ class Module(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next.
+        """Prepare for the batch of the next `forward`.
 
         In MXNet this fetches the rows of sparse parameters that the batch needs. Here every device
         has all rows at any time; `sparse_row_id_fn` is only checked to name parameters.
@@ -364,7 +364,7 @@ class Module(BaseModule):
             raise MXNetError(f"sparse_row_id_fn names no parameters: {', '.join(unknown)}")
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch, of whatever size it is.
+        """Compute the outputs of a batch of any size.
 
         Parameters
         ----------
@@ -404,12 +404,12 @@ class Module(BaseModule):
         return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states, of each a list with one array for each device."""
+        """Return a list for each state, with one array for each device."""
         self._need_params()
         return self._exec_group.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states: from arrays as `get_states` gives them, or all to one number."""
+        """Set the states: from arrays of `get_states`, or all to one number."""
         self._need_params()
         self._exec_group.set_states(states, value)
 
@@ -510,7 +510,7 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward."""
+        """Update the parameters by the gradients of the last backward."""
         if not (self.binded and self.params_initialized and self.optimizer_initialized):
             self._need_optimizer()
         self._params_dirty = True
@@ -562,7 +562,7 @@ class Module(BaseModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol and parameters, and perhaps the optimizer's states, as one commit.
+        """Write symbol and parameters, and optionally the optimizer's states, as one commit.
 
         Parameters
         ----------
@@ -589,7 +589,7 @@ class Module(BaseModule):
             logging.info('Saved optimizer state to "%s"', _states_name(prefix, epoch))
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write what the optimizer remembers, such as momenta.
+        """Write the states of the optimizer, such as momenta.
 
         Parameters
         ----------
@@ -604,7 +604,7 @@ class Module(BaseModule):
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet.
+        """Read a file of `save_optimizer_states`, written here or by MXNet.
 
         Parameters
         ----------

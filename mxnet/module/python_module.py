@@ -87,7 +87,7 @@ class PythonModule(BaseModule):
         """Do nothing: there are no parameters."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Update a metric with the outputs, if labels come here."""
+        """Update a metric with the outputs, if the module takes labels."""
         if self._label_shapes is None:
             return
         if pre_sliced:

@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class Resuming:
-    """The keeper of a training run; without a prefix it does nothing but pass batches on.
+    """Saves and resumes a training run; without a prefix it only yields the batches.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Resuming:
         return None if self.files is None else self.files.path
 
     def describe_interrupt(self) -> str:
-        """Return what is left of a training that was interrupted."""
+        """Return a message about how to continue an interrupted training."""
         return describe_interrupt(self.saved, self.path)
 
     # -- reading ------------------------------------------------------------------------------
 
     def continue_from(self, begin_epoch: int) -> int:
-        """Take over the file if there is one; return the epoch to begin with."""
+        """Restore from the file if there is one; return the epoch to begin with."""
         if self.files is None:
             return begin_epoch
         state = self.files.read()
@@ -178,7 +178,7 @@ class Resuming:
             self._write(epoch, nbatch)
 
     def after_epoch(self, epoch: int) -> None:
-        """Write the file: all is done up to the next epoch."""
+        """Write the file at the end of an epoch."""
         if self.files is not None:
             self._write(epoch + 1, 0)
 
@@ -275,13 +275,13 @@ class SnapshotFiles:
         return next(s for s in states if (s["workers"], s["epoch"], s["nbatch"]) == last)
 
     def batches_done(self, state: dict[str, Any]) -> int:
-        """Return how many batches of its epoch a state is past, for the present workers."""
+        """Return the number of completed batches in a state's epoch, per present worker."""
         if self._group is None or not self.was_resized(state):
             return state["nbatch"]
         return state["nbatch"] * state["workers"] // self._group.size
 
     def was_resized(self, state: dict[str, Any]) -> bool:
-        """Return whether a state is of another number of workers."""
+        """Return whether a state has another number of workers."""
         return self._group is not None and state["workers"] != self._group.size
 
 

@@ -84,7 +84,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def _host_tensor(source: Any, target_dtype: torch.dtype) -> Tensor:
-    """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
+    """Convert the source by NumPy; values that are not numbers get the requested dtype."""
     if isinstance(source, list | tuple) and any(isinstance(s, NDArray) for s in source):
         source = [s.asnumpy() if isinstance(s, NDArray) else s for s in source]
     try:
@@ -124,7 +124,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def _fill(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
-    """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
+    """Make a filled array; by MXNet's legacy rule a size of 0 means unknown."""
     shape = _sizes(op.name, shape)
     if not shape or 0 in shape:
         if is_np_shape():  # the operators themselves know the legacy meaning only
@@ -195,7 +195,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 def empty(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None
 ) -> NDArray:
-    """Make an array whose values are not set yet.
+    """Make an array with uninitialized values.
 
     Parameters
     ----------
@@ -380,7 +380,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 
 
 def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
-    """Make an array in the memory of a torch tensor; one that is not contiguous is copied.
+    """Make an array in the memory of a torch tensor; a non-contiguous one is copied.
 
     Parameters
     ----------

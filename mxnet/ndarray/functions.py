@@ -1,4 +1,4 @@
-"""Functions of arrays and numbers that are more than one operator: two-sided arithmetic, joins."""
+"""Functions of arrays and numbers with more than one operator: arithmetic, concatenation."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class ndarray(NDArray):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make a gradient array, and let recorded computations reach this array.
+        """Allocate a gradient array, and make this array a leaf of recorded computations.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Optimizers that divide by a size of past gradients: AdaGrad, AdaDelta, RMSProp, Ftrl, Adam."""
+"""Optimizers with adaptive rates: AdaGrad, AdaDelta, RMSProp, Ftrl, Adam."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Adam(ListOptimizer):
 
 
 def bias_correction(beta1: float, beta2: float, t: int) -> float:
-    """Return the factor of Adam's rate that makes up for moments that start at 0.
+    """Return Adam's bias correction of the rate, for moments that start at 0.
 
     >>> bias_correction(0.5, 0.75, 1)
     1.0
@@ -118,7 +118,7 @@ class Adamax(ListOptimizer):
 
 @register
 class Nadam(ListOptimizer):
-    """Adam with Nesterov's look ahead and a momentum that grows along a schedule.
+    """Adam with Nesterov momentum, which increases by a schedule.
 
     With ``u_t = b1 (1 - 0.96^(t schedule_decay) / 2)`` and ``U_t`` the product of all ``u`` so
     far: ``w -= lr ((1 - u_t) g / (1 - U_t) + u_t+1 m / (1 - U_t u_t+1)) / (sqrt(v') + eps)``,
@@ -290,7 +290,7 @@ class AdaDelta(ListOptimizer):
         return [1.0] * len(indices), [self._get_wd(i) for i in indices]
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the running squares of gradients and of moves."""
+        """Return the running squares of gradients and of updates."""
         return self._zero_state(weight), self._zero_state(weight)
 
 
@@ -344,7 +344,7 @@ class RMSProp(ListOptimizer):
         self.clip_weights = clip_weights
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        """Return the running square; centered also the running mean and the last move."""
+        """Return the running square; if centered, also the running mean and the last update."""
         return tuple(self._zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property

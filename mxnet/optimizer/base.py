@@ -1,4 +1,4 @@
-"""`Optimizer`: learning rates, weight decay and their multipliers, counted updates, registry."""
+"""`Optimizer`: learning rates, weight decay and their multipliers, update counts, registry."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class Optimizer:
         return None
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
-        """Return the state, of a 16-bit weight in mixed precision (32-bit copy, state of it).
+        """Return the state; for a 16-bit weight in mixed precision (32-bit copy, its state).
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ class Optimizer:
         return self.create_state(index, weight)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Change a weight, and its state, by its gradient.
+        """Update a weight and its state by its gradient.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy.
+        """Call `update`, for a 16-bit weight in mixed precision on its 32-bit copy.
 
         Parameters
         ----------
@@ -270,13 +270,13 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate at this number of updates, without multipliers."""
+        """The current rate, without multipliers."""
         if self.lr_scheduler is not None:
             return self.lr_scheduler(self.num_update)
         return self.lr
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; with a scheduler that is refused.
+        """Set the rate; this raises an error if there is a scheduler.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Optimizer:
         raise DeprecationWarning("set_lr_scale was removed; use set_lr_mult.")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the rate by name or index, over those that the symbol has.
+        """Set multipliers of the rate by name or index; they override the symbol's.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class Optimizer:
         self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the decay by name or index, over the symbol's and the default 0s.
+        """Set multipliers of the decay by name or index; they override the symbol's and default ones.
 
         Parameters
         ----------
@@ -374,7 +374,7 @@ class Optimizer:
     # -- counting -----------------------------------------------------------------------------
 
     def _set_current_context(self, device_id: int) -> None:
-        """Count the updates of this device from now on."""
+        """Select the device whose updates are counted."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Index | Sequence[Index]) -> None:

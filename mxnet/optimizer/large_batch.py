@@ -83,7 +83,7 @@ class LARS(ListOptimizer):
         return name.endswith("_weight")
 
     def _get_lrs(self, indices: Any) -> list[float]:
-        """Return the plain rates, and store the common one of this call and of the last one."""
+        """Return the plain rates, and store the common rate of this call and the previous one."""
         rate = self.learning_rate
         self.last_lr, self.cur_lr = rate if self.cur_lr is None else self.cur_lr, rate
         return self._multiplied(rate, indices, "lr_mult")
@@ -93,7 +93,7 @@ class LARS(ListOptimizer):
         super()._update(index, weight, grad, state, mixed)
 
     def _first_updated(self, index: Any, weight: Any) -> frozenset[Index]:
-        """Return the parameters that 1.9.1 updates together first: they share a data type."""
+        """Return the parameters of one data type that 1.9.1 updates together first."""
         if not isinstance(index, list | tuple):
             return frozenset((index,))
         alike = [i for i, w in zip(index, weight, strict=True) if w.dtype == weight[0].dtype]
@@ -138,7 +138,7 @@ class LARS(ListOptimizer):
 
 @register
 class LAMB(ListOptimizer):
-    """Adam's direction, its length set by the weight's norm: ``w -= lr (|w| / |d|) d``.
+    """Adam's direction, scaled by the weight's norm: ``w -= lr (|w| / |d|) d``.
 
     ``d = m / (sqrt(v) + eps) + wd w`` with Adam's moments of ``clip(rescale_grad g)``.
 

@@ -131,7 +131,7 @@ class Group:
     def batches(
         self, grads: list[Tensor], lrs: list[float], wds: list[float], times: list[int]
     ) -> list[Batch]:
-        """Return the parts with one rate, one decay and one count of updates."""
+        """Return the batches of equal rate, decay and update count."""
         if self.positions is not None:
             lrs = [lrs[i] for i in self.positions]
             wds = [wds[i] for i in self.positions]
@@ -163,7 +163,7 @@ class Group:
 
 
 class Plan:
-    """The groups of a list of parameters, valid for these very tensors and states."""
+    """The groups of a list of parameters, valid for the same tensor and state objects."""
 
     __slots__ = ("groups", "held", "indices")
 
@@ -286,7 +286,7 @@ class ListOptimizer(Optimizer):
         return {}
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Change the weights of a batch, and their states, in place; `numbers` override others."""
+        """Update the weights of a batch and their states in place; `numbers` override others."""
         rule, states = self.rule, batch.states
         if self.stateless_rule is not None and states == [None]:
             rule, states = self.stateless_rule, []
@@ -310,11 +310,11 @@ class ListOptimizer(Optimizer):
         rule(batch.weights, batch.grads, *states, **values)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change a weight by its gradient, or several, given as lists."""
+        """Update a weight by its gradient, or several, given as lists."""
         self._update(index, weight, grad, state, False)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
+        """Call `update`, for 16-bit weights in mixed precision on their 32-bit copies."""
         if _unwrap(type(self).update) is ListOptimizer.update:
             self._update(index, weight, grad, state, bool(self.multi_precision))
             return
@@ -516,7 +516,7 @@ class ListOptimizer(Optimizer):
 
 
 def zero_state(weight: NDArray, stype: str = "default") -> NDArray:
-    """Return zeros of a weight's shape, type and device, laid out in memory as the weight is."""
+    """Return zeros of a weight's shape, type, device and memory layout."""
     if stype != "default" or weight.stype != "default":
         return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype, stype=stype)
     return wrap_plain(NDArray, torch.zeros_like(plain(weight)), weight._ctx)

@@ -1,4 +1,4 @@
-"""How a worker reaches the servers of `dist_async`: one connection to each, calls in order."""
+"""Connections of a worker to the servers of `dist_async`: one to each, with calls in order."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Peer:
         return str(host), int(port)
 
     def push(self, content: Mapping[str, Any], data: Data) -> None:
-        """Start a call whose answer is only waited for by a later call."""
+        """Start a call without waiting; a later call receives its answer."""
         while self._unanswered >= MAX_UNANSWERED:
             self._receive("push")
         self._send("push", {"call": "push", **content}, data)
@@ -96,7 +96,7 @@ class Peer:
         return data
 
     def _fail(self, what: str, start: float, error: ChannelError | None) -> NoReturn:
-        """Raise an error that says which process is lost, and what this one was doing."""
+        """Raise an error that names the lost process, and what this one was doing."""
         monitor = self.group.monitor
         if error is not None:
             monitor.suspect()

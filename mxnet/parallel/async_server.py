@@ -1,4 +1,4 @@
-"""What a server of `dist_async` holds, and the calls that workers make on it.
+"""The server of `dist_async`: its arrays, and the calls of workers.
 
 `AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker
 has a connection of its own, on which calls are answered in order; one lock puts the calls of all
@@ -153,7 +153,7 @@ class AsyncServer(Listener):
         return []
 
     def _change_settings(self, data: Data, settings: Sequence[Any], worker: int) -> Data:
-        """Follow rank 0's learning rate, weight decay and gradient scale."""
+        """Apply rank 0's learning rate, weight decay and gradient scale."""
         rate, decay, scale = settings
         optimizer = self._store._states_of("change").optimizer
         optimizer.wd, optimizer.rescale_grad = decay, scale
@@ -187,7 +187,7 @@ class ServerTrace:
     def record(
         self, name: str, worker: int, request: Mapping[str, Any], data: Data
     ) -> Iterator[None]:
-        """Record the time that a call takes, once its turn has come."""
+        """Record the duration of a call, without its waiting time."""
         start = time.time_ns() / 1000
         yield
         if self._records and name != "profile":

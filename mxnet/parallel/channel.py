@@ -1,4 +1,4 @@
-"""Connections between the processes of a job, which prove to each other that they belong to it.
+"""Authenticated connections between the processes of a job.
 
 Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
 it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def escape(text: object, limit: int = 1000) -> str:
-    r"""Return text of another process for messages: one line, without control codes, and cut.
+    r"""Return text of another process for messages: one truncated line without control codes.
 
     >>> escape("no\x1b[2J file")
     'no\\x1b[2J file'
@@ -149,7 +149,7 @@ class Channel:
         return bool(poll.poll(seconds * 1000))
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Limit how long each part of a message is waited for."""
+        """Set the timeout for each part of a message."""
         try:
             self._socket.settimeout(seconds)
         except OSError as error:  # it is closed
@@ -315,7 +315,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def closing_listeners() -> Iterator[None]:
-    """Turn strangers away from sockets that begin to listen inside this block, at its end.
+    """At the end of the block, refuse further connections to sockets that began to listen in it.
 
     Gloo listens for as long as its process group lives, although its members are connected when
     the group has been made, and aborts the process when strangers use up its file descriptors.

@@ -1,6 +1,6 @@
 """Horovod's names for exchanges of arrays and objects between workers.
 
-Before an exchange the workers compare what they ask for: if arrays do not fit together, all of
+Before an exchange the workers compare their arguments: if arrays do not match, all of
 them raise the same error.
 """
 
@@ -384,7 +384,7 @@ def broadcast(
 
 
 def find_root(group: Group, root_rank: int) -> int:
-    """Return the number in a group of a worker, given by its number among all."""
+    """Return a worker's rank in a group from its rank among all workers."""
     if root_rank not in group.ranks:
         raise InvalidValue(f"root_rank {root_rank} is not among the workers {group.ranks}.")
     return group.ranks.index(root_rank)
@@ -397,7 +397,7 @@ def alltoall(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Send a part of an array to each worker, and return the parts that came for this one.
+    """Send a part of an array to each worker, and return the received parts.
 
     Parameters
     ----------
@@ -445,7 +445,7 @@ def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str |
 def _exchange_rows(
     group: Group, data: Tensor, counts: Sequence[int], received: Sequence[int], what: str
 ) -> Tensor:
-    """Send consecutive rows to the workers; return those that came, in the order of workers."""
+    """Send consecutive rows to the workers; return the received rows, in the order of workers."""
     row = data[0].numel() if len(data) else data.new_empty(data.shape[1:]).numel()
     sent = data[: sum(counts)].reshape(-1)
     output = data.new_empty((sum(received), *data.shape[1:]))
@@ -465,7 +465,7 @@ def reducescatter(
 ) -> NDArray:
     """Reduce an array over all workers, and return this worker's rows of the result.
 
-    Every worker gets the same number of rows; if that is not possible, the first ones one more.
+    Every worker gets the same number of rows, or the first ones one more.
 
     Parameters
     ----------

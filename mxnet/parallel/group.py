@@ -33,7 +33,7 @@ from .store import JobStore
 
 
 class Disagreement(MXNetError, ValueError):
-    """Workers of one job ask for different things at the same time.
+    """Raised if workers of one job make different calls at the same time.
 
     >>> issubclass(mx.distributed.Disagreement, mx.base.MXNetError)
     True
@@ -166,7 +166,7 @@ class Group:
         return rows
 
     def exchange_ragged(self, parts: Sequence[Tensor], what: str) -> list[Tensor]:
-        """Send one flat tensor to each rank, and return those that came for this one, by rank."""
+        """Send one flat tensor to each rank, and return the received tensors by rank."""
         if self.size == 1:
             return list(parts)
         lengths = torch.tensor([len(part) for part in parts])
@@ -207,7 +207,7 @@ class Group:
         return [data.decode() for data in self.gather_bytes(text.encode(), what)]
 
     def agree(self, facts: str, what: str) -> None:
-        """Raise on all ranks, showing the facts of each, unless they are the same everywhere."""
+        """Raise on all ranks, with the facts of each, unless they are equal."""
         values = self.gather_text(facts, f"a comparison of {what}")
         if len(set(values)) > 1:
             raise Disagreement(f"Workers differ in {what}: {ranks_of(values)}.")
@@ -249,7 +249,7 @@ class Group:
         monitor.leave()
 
     def _failure(self, what: str, start: float) -> WorkerFailed | None:
-        """Return why a collective cannot be finished, or None if it is worth waiting on."""
+        """Return why a collective cannot be finished, or None if it may still finish."""
         monitor, waited = self.monitor, time.monotonic() - start
         if monitor.failure is None and waited < self.timeout:
             return None
@@ -300,7 +300,7 @@ class Group:
         return WorkerFailed(monitor.describe(what, waited, failure))
 
     def _abandon(self) -> None:
-        """End at once if a collective was given up: torch would wait for it at the very end."""
+        """End the process if a collective was abandoned: torch would wait for it at exit."""
         if self.monitor.has_unfinished:
             self.monitor.stop()
             end_process()
@@ -317,7 +317,7 @@ class Group:
 
 
 def _ends_soon(work: Any) -> bool:
-    """Return whether a collective ends, well or badly, before the monitor is to be asked."""
+    """Wait for a collective until the next check of the monitor; return whether it ended."""
     try:
         work.wait(SLICE)
     except RuntimeError:  # the time is over, or the collective is broken
@@ -356,7 +356,7 @@ def leave_group() -> None:
 
 
 def ranks_of(values: Sequence[Any]) -> str:
-    """Return values by rank as text, equal ones together.
+    """Return values by rank as text, with equal ones grouped.
 
     >>> ranks_of(["(2,)", "(3,)", "(2,)"])
     'rank 0, 2: (2,); rank 1: (3,)'

@@ -31,7 +31,7 @@ NO_BEAT = {"n": None, "host": "unknown host", "pid": 0, "round": -1, "doing": "n
 
 
 class WorkerFailed(MXNetError):
-    """Another worker was lost, raised an error, or does not come; the job cannot continue.
+    """Raised if another worker was lost, failed or is missing; the job cannot continue.
 
     >>> issubclass(mx.distributed.WorkerFailed, mx.base.MXNetError)
     True
@@ -81,7 +81,7 @@ class HeartbeatMonitor:
     # -- this rank ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to send heartbeats, and report how the process ends."""
+        """Start sending heartbeats, and report how the process ends."""
         self._beat()
         self._thread.start()
         self._previous_hook = sys.excepthook
@@ -89,7 +89,7 @@ class HeartbeatMonitor:
         atexit.register(self.stop)
 
     def enter(self, what: str) -> None:
-        """Note which collective the main thread takes part in now."""
+        """Record the collective that the main thread is in."""
         self.doing = (self.doing[0] + 1, what, time.monotonic())
 
     def leave(self) -> None:
@@ -114,7 +114,7 @@ class HeartbeatMonitor:
                 self._linger()
 
     def _linger(self) -> None:
-        """Wait for the others to leave; after a failure, so that all can read the failure."""
+        """Wait for the others to leave, also after a failure, so that all can read it."""
         start = time.monotonic()
         while True:
             failure = read_failure(self.store)
@@ -137,7 +137,7 @@ class HeartbeatMonitor:
     # -- the others ---------------------------------------------------------------------------
 
     def report_failure(self, rank: int | None, host: str, pid: int, why: str) -> dict[str, Any]:
-        """Write the failure, unless there is one; return the one that counts."""
+        """Publish a failure, unless there is one already; return the first."""
         own = {"rank": rank, "host": host, "pid": pid, "why": why}
         counted = self.store.compare_set("failure", "", json.dumps(own))
         self.failure = parse_failure(counted) or own
@@ -203,7 +203,7 @@ class HeartbeatMonitor:
         self.failure = self.failure or read_failure(self.store)
 
     def _look(self) -> None:
-        """Read the next rank's heartbeat; silence for too long is a failure."""
+        """Read the next rank's heartbeat; report a failure after too long a silence."""
         if self.failure is not None:
             return
         is_suspected = self.store.check(["suspect"])
@@ -230,7 +230,7 @@ class HeartbeatMonitor:
             self.report_failure(self._next, beat["host"], beat["pid"], why)
 
     def _exit_after_grace(self) -> None:
-        """End the process if the main thread does not hear of the failure in time."""
+        """End the process if the main thread does not notice the failure in time."""
         end = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < end and not self.has_failed:
             if self._stop.wait(0.1):

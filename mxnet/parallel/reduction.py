@@ -1,4 +1,4 @@
-"""Sums of many tensors over all ranks, in few messages that travel while others are packed.
+"""Sums of many tensors over all ranks, in few messages, sent while others are packed.
 
 Tensors are copied side by side into flat buffers, at most a given size each, which are summed
 one after the other. The last elements of a buffer are a signature of what is in it: the ranks
@@ -63,7 +63,7 @@ class PendingBucket:
         return f"the sum of key {', '.join(map(str, keys))}"
 
     def release(self) -> None:
-        """Return the buffer to later rounds: the sums are not needed any more."""
+        """Release the buffer for later rounds; the sums become invalid."""
         self.reducer.give_back(self.buffer)
 
     def tail(self, count: int) -> Tensor:
@@ -111,7 +111,7 @@ class Reducer:
             yield from bucket.sums().items()
 
     def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
-        """Return which tensors go together; new lists of keys are agreed on first."""
+        """Return the buckets of tensors; the ranks first agree on new lists of keys."""
         signature = (*keys, *((t.shape, t.dtype, t.device.type) for t in tensors))
         plan = self._plans.get(signature)
         if plan is None:
@@ -137,7 +137,7 @@ class Reducer:
     def _tail(
         self, bucket: Bucket, text: str, flags: tuple[float, ...]
     ) -> tuple[torch.dtype, Tensor]:
-        """Return the type in which a bucket travels, and its last elements."""
+        """Return the type in which a bucket is sent, and its last elements."""
         dtype = bucket.dtype
         if self.wire is not None and dtype.is_floating_point:
             dtype = self.wire
@@ -162,7 +162,7 @@ class Reducer:
 
 
 def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
-    """Return which tensors of a list go together: of one type, and about `limit` bytes."""
+    """Split a list of tensors into buckets of one type and about `limit` bytes."""
     full: list[list[int]] = []
     filling: dict[Any, tuple[list[int], int]] = {}
     for i, tensor in enumerate(tensors):
@@ -221,7 +221,7 @@ class OverlappedSums:
 
     @property
     def is_useful(self) -> bool:
-        """Whether there is more than the bucket that leaves with the step."""
+        """Whether there is more than the last bucket, which is sent with the step."""
         return len(self._buckets) > 1
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ class OverlappedSums:
         return plain(self._weights[index]._grad.array)
 
     def receive(self, index: int, gradient: Tensor) -> None:
-        """Take a gradient; send the buckets that are full, always in the same order."""
+        """Add a gradient; send full buckets, always in the same order."""
         self._received[index] = gradient
         self._missing[self._bucket_of[index]].discard(index)
         last = len(self._buckets) - 1
@@ -269,7 +269,7 @@ class OverlappedSums:
         )
 
     def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
-        """Return whether these are the weights, with the gradients, that are watched."""
+        """Return whether these weights and gradients are the watched ones."""
         return list(reversed(keys)) == self.keys and all(
             new._grad is record
             for new, record in zip(reversed(weights), self._records, strict=True)

@@ -170,7 +170,7 @@ def while_loop(
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
-    """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
+    """Return the result of `then_func` if `pred` is true, else that of `else_func`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The rule about divisions: ``5 / 2`` is 2 in Python 2 and 2.5 in Python 3.
 
-Where only an integer fits, the program stops; elsewhere the value changes without a word.
+Where an integer is required, the program stops; elsewhere the value changes silently.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class _Divisions:
     # -- values that change --------------------------------------------------------------------
 
     def _means_fraction(self, division: ast.BinOp) -> bool:
-        """Return whether the quotient is cut anyway, or was never meant to be an integer."""
+        """Return whether the quotient is truncated anyway, or is meant to be a fraction."""
         if isinstance(division.left, ast.Constant) and division.left.value == 1:
             return True  # 1 / n was 0 in Python 2
         both = (division.left, division.right)
@@ -204,7 +204,7 @@ class _Divisions:
 
 
 def _is_plain_fraction(a: object, b: object) -> bool:
-    """Return whether a quotient of two numbers was 0 in Python 2, or is exact."""
+    """Return whether a quotient of two numbers is exact, or was 0 in Python 2."""
     if not isinstance(a, int) or not isinstance(b, int) or b == 0:
         return True
     return a // b == 0 or a % b == 0

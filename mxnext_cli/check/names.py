@@ -87,7 +87,7 @@ def _check_name(name: str, line: int, shown: str = "") -> Finding:
 
 
 def look_up(dotted: str) -> tuple[Any, str]:
-    """Return what a dotted name means here, or None and a hint.
+    """Return the object of a dotted name in MXNext, or None and a hint.
 
     >>> look_up("mxnet.nd.zeross")
     (None, "Did you mean 'zeros'?")
@@ -220,7 +220,7 @@ def _replace_attribute(use: Use, module: str, path: str) -> tuple[tuple[Edit, ..
 
 
 def _has_equal(path: str) -> bool:
-    """Return whether a name can be written instead, rather than one recreated for `mx run`."""
+    """Return whether an existing name can replace another, not one that `mx run` recreates."""
     module, _, name = path.partition(":")
     return bool(name) and not module.startswith(removed.__name__.partition(".")[0])
 
@@ -299,7 +299,7 @@ def _is_bound(node: ast.Name) -> bool:
 
 
 def _check_relative_imports(source: Source, project: Project) -> Iterator[Finding]:
-    """Report imports of modules beside the program that Python 3 looks for elsewhere."""
+    """Report implicit relative imports, which Python 3 does not resolve."""
     if imports_as_python_3(source.tree) or not project.is_in_package(source.path):
         return
     for node in ast.walk(source.tree):

@@ -32,7 +32,7 @@ SHAPES = (
 def run_networks(
     programs: list[Path], models: list[Path], args: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Run the networks of a project; return what happened to each."""
+    """Run the networks of a project; return the result of each."""
     targets = list(args.network)
     if args.run:
         targets += [str(path) for path in models if path.name.endswith("-symbol.json")]
@@ -61,7 +61,7 @@ def _run_in_process(target: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def find_networks(path: Path) -> Iterator[str]:
-    """Give ``file:function`` for what can be called without arguments and returns a network."""
+    """Yield ``file:function`` for callables without required arguments that return a network."""
     if path.suffix != ".py":
         return
     try:
@@ -145,7 +145,7 @@ def _makes_network(node: ast.expr, aliases: dict[str, str], blocks: set[str]) ->
 
 
 def main(target: str, result: str, *shapes: str) -> None:
-    """Load a network, train it for a step, and write what happened."""
+    """Load a network, train it for a step, and write the result."""
     facts: dict[str, Any] = {"network": target, "problems": []}
     try:
         network = _load(target)

@@ -1,4 +1,4 @@
-"""Calls that have to be written anew: of removed functions, and conversions that NumPy refuses.
+"""Calls that must be rewritten: of removed functions, and conversions that NumPy refuses.
 
 ``np.asscalar(x)`` becomes ``x.item()``. The functions of `scipy.misc` for images, which no
 expression of today equals, come from a module that `mx fix` writes beside the program. A call is

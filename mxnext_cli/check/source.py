@@ -1,4 +1,4 @@
-"""The programs of a project: how a file becomes a syntax tree, and which lines are Python 2."""
+"""The programs of a project: their syntax trees, and which lines are Python 2."""
 
 from __future__ import annotations
 

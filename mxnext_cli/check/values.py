@@ -1,4 +1,4 @@
-"""What is known about values without running a program: integers, fractions, or neither.
+"""Static analysis of values: integers, fractions, or neither.
 
 Names count as integers by the value that is assigned to them once, by their default, or by what
 they are called: ``num_classes``, ``batch_size``.
@@ -123,7 +123,7 @@ class Values:
         return []
 
     def kind(self, node: ast.expr, depth: int = 0) -> Kind:
-        """Return what a value is in Python 2, where a quotient of integers is one."""
+        """Return the kind of a value in Python 2, where a quotient of integers is an integer."""
         if depth > MAX_DEPTH:
             return ""
         if isinstance(node, ast.Constant):

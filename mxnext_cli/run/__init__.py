@@ -1,4 +1,4 @@
-"""`mx run`: runs an old program with the names put back that libraries removed since."""
+"""`mx run`: runs an old program, with names restored that libraries have removed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _program_frames(trace: types.TracebackType | None) -> types.TracebackType | 
 
 
 def _describe_interrupt(error: KeyboardInterrupt) -> str:
-    """Return what the package said of it, or the line at which the program was."""
+    """Return the package's explanation of an interrupt, or the program's line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if owns(frame.filename)]
     place = f" at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
     return getattr(error, "explanation", f"Interrupted{place}.")

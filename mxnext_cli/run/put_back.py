@@ -1,7 +1,7 @@
-"""Puts removed names back while a program runs, for the lines of the program alone.
+"""Restores removed names while a program runs, visible to the program's code only.
 
 Modules get a ``__getattr__`` that answers only to frames of the program, so that
-libraries which test for a name still find it absent. Everything is taken away again at the end.
+libraries which test for a name still find it absent. All changes are reverted at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOOKED = {*removed.ATTRIBUTES, *removed.METHODS, *removed.CALLS}
 
 @contextmanager
 def put_back(program: Program) -> Iterator[None]:
-    """Put back what is gone until the end of the block."""
+    """Restore removed names until the end of the block."""
     with ExitStack() as stack:
         hooks = _Hooks(program, stack)
         for name in HOOKED & set(sys.modules):
@@ -140,7 +140,7 @@ class _Method:
 
 
 class _HookingFinder(importlib.abc.MetaPathFinder):
-    """Lets libraries be hooked, and the program's own modules prepared, as they are imported."""
+    """Hooks libraries, and prepares the program's own modules, when they are imported."""
 
     def __init__(self, program: Program, hooks: _Hooks) -> None:
         self._program, self._hooks = program, hooks
@@ -169,7 +169,7 @@ class _HookingFinder(importlib.abc.MetaPathFinder):
         return spec
 
     def _prepare(self, module: types.ModuleType) -> None:
-        """Remember the source of a module of the program, and give it the builtins it needs."""
+        """Record the source of a module of the program, and provide the builtins it needs."""
         path = module.__spec__.origin if module.__spec__ else None
         try:
             with open(str(path), "rb") as file:  # noqa: PTH123 (the program may replace Path)
@@ -217,7 +217,7 @@ class _RewritingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds removed modules, after everybody else said they are absent."""
+    """Finds removed modules, after all other finders."""
 
     def __init__(self, program: Program, stack: ExitStack) -> None:
         self._program, self._stack = program, stack
@@ -280,7 +280,7 @@ class _Builtins(dict):
 
 
 def give_builtins(program: Program, tree: ast.Module, namespace: dict[str, Any]) -> None:
-    """Give a namespace the builtins of Python 2, if its source mentions one of them.
+    """Add the builtins of Python 2 to a namespace, if its source mentions one of them.
 
     Others keep the plain ones, which the interpreter looks up faster.
     """

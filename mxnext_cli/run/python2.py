@@ -32,7 +32,7 @@ def read_text(content: bytes) -> str:
 def translate(source: str, *, only_syntax: bool = False) -> str | None:
     r"""Return a source of Python 2 as one of Python 3, or None if it is not Python 2 either.
 
-    Divisions stay as they are: a program cannot tell whether their operands are integers.
+    Divisions are unchanged: whether their operands are integers cannot be decided here.
 
     >>> translate("print 'a', 1\n")
     "print('a', 1)\n"
@@ -52,7 +52,7 @@ def translate(source: str, *, only_syntax: bool = False) -> str | None:
 
 
 def _restore_calls(old: str, new: str) -> str:
-    """Return a translation with lines such as ``print("a")`` as they were: both Pythons read them.
+    """Return a translation that keeps lines such as ``print("a")``, valid in both Pythons.
 
     >>> _restore_calls("print('a')", "print(('a'))")
     "print('a')"

@@ -1,7 +1,7 @@
-"""What libraries removed since 2016, and what replaced it.
+"""Names that libraries removed since 2016, and their replacements.
 
 A row is the old name and the new one, ``module:attribute`` where the object is; a pair adds what
-to write instead, where that is another expression. Names that are still there are left alone.
+to write instead, where that is another expression. Names that still exist are not replaced.
 """
 
 from __future__ import annotations

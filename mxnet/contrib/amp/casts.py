@@ -33,7 +33,7 @@ MIXED = (torch.bfloat16, torch.float16, torch.float32)  # from narrow to wide
 
 
 class MixedPrecision(Interpreter):
-    """Casts the inputs of operators to the precision they want.
+    """Casts the inputs of operators to their precision.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class MixedPrecision(Interpreter):
         return self.precisions.get(op)
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Cast the tensors, and scale the gradient that an output layer makes."""
+        """Cast the tensors, and scale the gradient of an output layer."""
         if op.facts.scales_loss and (scale := self.loss_scale()) is not None:
             attrs = {**attrs, "grad_scale": attrs.get("grad_scale", 1.0) * scale}
         precision = self._precision_of(op, attrs)
@@ -92,7 +92,7 @@ class MixedPrecision(Interpreter):
         return tensor is not None and self.target == "float16" and tensor.is_cpu
 
     def build(self, node: Node) -> None:
-        """Put casts between a new node and its inputs."""
+        """Insert casts between a new node and its inputs."""
         assert node.op is not None
         if node.op.facts.scales_loss:
             logging.warning(
@@ -116,7 +116,7 @@ def _widest(tensors: Tensors) -> torch.dtype | None:
 
 
 def insert_casts(node: Node, precision: str) -> None:
-    """Put casts between a node and its inputs."""
+    """Insert casts between a node and its inputs."""
     states = auxiliary_positions(node)
     positions = [i for i in range(len(node.inputs)) if i not in states]
     if precision == WIDEST:
@@ -160,7 +160,7 @@ class Precision:
     excluded: Collection[str]
 
     def wants(self, node: Node) -> str | None:
-        """Return the type a node's inputs must have, "widest", or None if any will do."""
+        """Return the required type of a node's inputs, "widest", or None for any type."""
         if node.name in self.excluded:
             return "float32"
         names = _names(node.operator)
@@ -211,7 +211,7 @@ class MixedGraph:
         return Value(Entry(variable), dtype if dtype == target else None)
 
     def apply(self, node: Node, inputs: list[Value]) -> list[Value]:
-        """Apply a node to inputs that are cast as it wants them."""
+        """Apply a node to inputs that are cast to its precision."""
         precision = self.precision.wants(node)
         if precision is None:
             types = {value.dtype for value in inputs if not value.is_variable}
@@ -240,7 +240,7 @@ class MixedGraph:
         return [Value(Entry(copy, i), dtype) for i in range(node.outputs)]
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """Return the value in a type; each cast is made once."""
+        """Return the value in a type; each cast is added once."""
         if value.dtype == dtype:
             return value
         key = (value.entry.node, value.entry.index, dtype)
@@ -251,7 +251,7 @@ class MixedGraph:
         return Value(self.casts[key], dtype)
 
     def widest(self, inputs: list[Value]) -> tuple[list[Value], str | None]:
-        """Return inputs of one type, the widest; where some are unknown, it is found on running."""
+        """Return inputs cast to their widest type; unknown types are resolved at run time."""
         types = {value.dtype for value in inputs if value.dtype is not None}
         if all(value.dtype is not None for value in inputs):
             dtype = types.pop() if len(types) == 1 else "float32"

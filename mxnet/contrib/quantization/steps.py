@@ -55,7 +55,7 @@ def is_channel_wise(granularity: str) -> bool:
 
 
 def make_collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
-    """Return what collects the ranges that a quantized symbol needs; None for mode "none"."""
+    """Return the collector of the ranges of a quantized symbol; None for mode "none"."""
     include = sorted(set(calibrated_outputs(sym._graph.nodes).values()))
     if own is not None:
         collector = own() if isinstance(own, type) else own
@@ -78,7 +78,7 @@ def collect(
     sym: Symbol, params: Arrays, data_names: Sequence[str], ctx: Context, collector: Collector,
     calib_data: Any, limit: int | None,
 ) -> None:  # fmt: skip
-    """Run the float model on the calibration data, and show the collector its outputs."""
+    """Run the float model on the calibration data, and pass its outputs to the collector."""
     if calib_data is None:
         raise ValueError("calib_data must be provided when calib_mode=naive or entropy")
     if isinstance(calib_data, np.ndarray):
@@ -122,7 +122,7 @@ def collect(
 
 
 def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
-    """Return the part of a symbol that makes some outputs of its nodes, and nothing after them."""
+    """Return the part of a symbol up to some outputs of its nodes."""
     internals = sym.get_internals()
     heads = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
     group = symbol.Group(heads)
@@ -180,7 +180,7 @@ def _quantize_symbol(
 def _quantize_params(
     qsym: Symbol, params: Mapping[str, NDArray], th_dict: Mapping[str, Range] | None
 ) -> dict[str, NDArray]:
-    """Return the parameters of a quantized symbol: integers and their ranges, or as they were.
+    """Return the parameters of a quantized symbol: integers with their ranges, or unchanged.
 
     Auxiliary states whose names are in `th_dict` become its ranges.
     """

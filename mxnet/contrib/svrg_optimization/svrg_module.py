@@ -110,20 +110,20 @@ class SVRGModule(Module):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes, as `Module.bind`."""
+        """Bind for batches of these shapes, as `Module.bind`."""
         options = (for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         super().bind(data_shapes, label_shapes, *options)
         if for_training:
             self._mod_aux.bind(data_shapes, label_shapes, *options)
 
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
-        """Take batches of other shapes from now on; parameters stay."""
+        """Rebind for batches of other shapes; parameters are kept."""
         super().reshape(data_shapes, label_shapes)
         if self._mod_aux.binded:
             self._mod_aux.reshape(data_shapes, label_shapes)
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next."""
+        """Prepare for the batch of the next `forward`."""
         super().prepare(data_batch, sparse_row_id_fn)
         if self._mod_aux.binded:
             self._mod_aux.prepare(data_batch, sparse_row_id_fn)
@@ -144,7 +144,7 @@ class SVRGModule(Module):
     def _make_optimizer(
         self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
     ) -> Optimizer:
-        """Return MXNet's pair: an optimizer of the weights, and one that keeps mean gradients."""
+        """Return MXNet's pair: an optimizer of the weights, and one that stores mean gradients."""
         weights = super()._make_optimizer(optimizer, params, kvstore, on_kvstore)
         count = len(weights.idx2name)
         names = {count + i: f"{name}_{_FULL}" for i, name in weights.idx2name.items()}
@@ -244,7 +244,7 @@ class SVRGModule(Module):
                     grads[device][:] = rule(grads[device], old[device], full[name])
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward, made less noisy."""
+        """Update the parameters by the variance-reduced gradients of the last backward."""
         if self._at_snapshot:
             self._update_svrg_gradients()
         super().update()

@@ -1,4 +1,4 @@
-"""Vectors of tokens, read from text files: GloVe, fastText, your own, or several side by side."""
+"""Vectors of tokens, read from text files: GloVe, fastText, custom or composite embeddings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def register(embedding_cls: Class) -> Class:
 
 
 def create(embedding_name: str, **kwargs: Any) -> Any:
-    """Return an embedding by the name of its class, made with the other arguments.
+    """Create an embedding by the name of its class; other arguments are passed to it.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class _TokenEmbedding(vocab.Vocabulary):
 
     @classmethod
     def _get_pretrained_file(cls, embedding_root: str, pretrained_file_name: str) -> str:
-        """Return the path of a file of the class; it is fetched if it is not there yet."""
+        """Return the path of a file of the class, downloaded if it is missing."""
         cls._check_pretrained_file_names(pretrained_file_name)
         kind = cls.__name__.lower()
         path = Path(embedding_root).expanduser() / kind / pretrained_file_name
@@ -346,7 +346,7 @@ def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str
 
 
 def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
-    """Bring one file of a zip archive to `target`, where it appears whole or not at all."""
+    """Extract one file of a zip archive to `target` atomically."""
     with tempfile.TemporaryDirectory() as scratch:
         archive = download(addresses, path=f"{scratch}/archive.zip", sha1_hash=sha1, retries=0)
         with zipfile.ZipFile(archive) as packed, packed.open(target.name) as member:
@@ -356,7 +356,7 @@ def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
 
 
 class _PublishedEmbedding(_TokenEmbedding):
-    """An embedding that was published as files, kept in a folder of the embedding's name."""
+    """A published embedding, whose files are in a folder with the embedding's name."""
 
     pretrained_file_names: tuple[str, ...] = ()
     archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
@@ -512,7 +512,7 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """The vectors of several embeddings side by side, for the tokens of a vocabulary.
+    """The concatenated vectors of several embeddings, for the tokens of a vocabulary.
 
     Parameters
     ----------

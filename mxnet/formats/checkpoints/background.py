@@ -89,7 +89,7 @@ def _finish_at_exit() -> None:
 
 
 def _forget() -> None:
-    """Leave the write to the parent: a forked process has no such thread."""
+    """Drop the write in a forked process, which has no such thread; the parent completes it."""
     global _lock, _current
     _lock, _current = threading.RLock(), None
 

@@ -55,7 +55,7 @@ def remove_old(folder: Path, keep: int) -> None:
 
 
 def _group() -> Group | None:
-    """Return the job of this process, which may not have joined it yet, if it has other workers."""
+    """Return the group of this process's job, joining it if needed; None for a single worker."""
     group = current_group()
     if group is None and read_job() is not None:
         group = join_group()
@@ -67,7 +67,7 @@ def _folder(folder: Path, rank: int, size: int) -> Path:
 
 
 def worker_folder(folder: Path) -> Path:
-    """Return the folder for this worker's checkpoints: the given one, if it is alone."""
+    """Return the folder for this worker's checkpoints: the given one for a single worker."""
     group = _group()
     return folder if group is None else _folder(folder, group.rank, group.size)
 

@@ -293,7 +293,7 @@ def _updaters(trainer: Any) -> list:
 
 
 def _places(trainer: Any, net: Any) -> list[str] | None:
-    """Return where in the network each parameter of a trainer is; None if not in this network.
+    """Return the path of each trainer parameter in the network; None if it is not there.
 
     A trainer sorts parameters by name, and names count up within a process: `dense9` comes after
     `dense10`. The place in the network is the same in every process.

@@ -1,4 +1,4 @@
-"""From samples to a batch: the default way, and functions for `DataLoader(batchify_fn=...)`."""
+"""Combine samples to a batch: the default, and functions for `DataLoader(batchify_fn=...)`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
 
 @contextmanager
 def allocating(allocate: Allocate) -> Iterator[None]:
-    """Make large batches in memory of the caller's, which returns None if it has none."""
+    """Allocate large batches by a function of the caller, which may return None."""
     token = _allocation.set(allocate)
     try:
         yield
@@ -156,7 +156,7 @@ class Stack:
 
 
 class Pad:
-    """Stack arrays of different lengths, filled up to the longest.
+    """Stack arrays of different lengths, padded to the longest.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ class Pad:
 
 
 class Group:
-    """Make a batch of each part of the samples with a function of its own.
+    """Combine each part of the samples by its own batchify function.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Group:
 
 
 class AsList:
-    """Leave the samples as a list: texts, or what else makes no array.
+    """Keep the samples as a list, for strings and other values that are not arrays.
 
     >>> mx.gluon.data.batchify.AsList()(("a", "b"))
     ['a', 'b']
@@ -248,7 +248,7 @@ class AsList:
 
 
 class Append:
-    """Make an array of each sample and leave them in a list.
+    """Convert each sample to an array, in a list.
 
     Parameters
     ----------

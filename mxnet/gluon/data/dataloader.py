@@ -157,13 +157,13 @@ class DataLoader:
             self.refresh()
 
     def refresh(self) -> None:
-        """Begin to make the first batches of the next epoch, again if that was begun already."""
+        """Start prefetching the next epoch, again if it was started already."""
         self.clean()
         if self._num_workers:
             self._ahead = self._begin()
 
     def clean(self) -> None:
-        """Drop batches that were made ahead for the next epoch."""
+        """Drop the prefetched batches of the next epoch."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.cancel()
@@ -266,7 +266,7 @@ def _close_all(processes: set[WorkerProcesses]) -> None:
 
 
 class _Fetcher:
-    """Makes batches sample by sample; as an object, it can go to another process."""
+    """Makes batches sample by sample; unlike a closure, it can be pickled."""
 
     def __init__(self, dataset: Any, batchify_fn: Callable) -> None:
         self._dataset = dataset

@@ -1,4 +1,4 @@
-"""Data sets: things with a length and samples by index, and what can be made of them.
+"""Data sets: objects with a length and samples by index, and transformations of them.
 
 A data set whose samples lie in arrays also gives whole batches at once, by `_batch`; the loader
 asks for that when no function of the user stands between.
@@ -40,7 +40,7 @@ class Dataset:
         raise NotImplementedError
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """Return the samples for which a function is true; it is asked now, once for each.
+        """Return the samples for which a function is true; it is called once for each, now.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(count))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """Return the samples that a sampler gives, in its order.
+        """Return the samples that a sampler selects, in its order.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """Return the samples changed by a function, which gets the parts of a tuple one by one.
+        """Return the samples transformed by a function; a tuple's parts are its arguments.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Dataset:
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """Return the samples with their first part changed; labels stay as they are.
+        """Return the samples with a transformed first part; labels are unchanged.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class _LazyTransformDataset(Dataset):
 
 
 class _TransformFirstClosure:
-    """Changes the first part of a sample; unlike a closure, it can go to another process."""
+    """Transforms the first part of a sample; unlike a closure, it can be pickled."""
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self._fn = fn
@@ -203,7 +203,7 @@ class _SampledDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Arrays and lists of one length side by side; a sample has one element of each.
+    """Arrays and lists of one length; a sample is a tuple with one element of each.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ _DIRECT = (SimpleDataset, ArrayDataset, _SampledDataset, _DownloadedDataset)
 
 
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """Return a function from indices to a whole batch, if samples need not be looked at singly.
+    """Return a function from indices to a whole batch, if samples need not be read one by one.
 
     It gives what `default_batchify_fn` would make of the samples.
     """

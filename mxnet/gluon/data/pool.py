@@ -102,7 +102,7 @@ class _MultiWorkerIter:
 
 
 def pinned(batch: Any, ctx: Context) -> Any:
-    """Return a batch with its arrays in pinned memory; where there is no GPU, in name only."""
+    """Return a batch with its arrays in pinned memory; without a GPU only their context changes."""
     if isinstance(batch, NDArray):
         return wrap_plain(type(batch), accelerator.pin(plain(batch)), ctx)
     if isinstance(batch, list | tuple):

@@ -1,4 +1,4 @@
-"""What travels between a `DataLoader` and its worker processes: batches, and functions.
+"""Transfer of batches and functions between a `DataLoader` and its worker processes.
 
 A batch is a pickle, and its arrays as tensors, which torch moves through shared memory. A worker
 reuses its pieces of shared memory: new ones cost more than the copying, because the system clears
@@ -55,7 +55,7 @@ class _Packer(pickle.Pickler):
 
 
 def pack(batch: Any, pieces: SharedPieces) -> Packed:
-    """Return a batch in the form that travels."""
+    """Return a batch in the form that is sent."""
     text, memory, sizes = io.BytesIO(), [], []
 
     def stays_inside(buffer: pickle.PickleBuffer) -> bool:
@@ -206,7 +206,7 @@ class SharedPieces:
         return self._made.get(address)
 
     def finish(self, sent: Iterable[torch.Tensor]) -> None:
-        """End a batch: what was made for it and is not sent belongs to the program."""
+        """End a batch: pieces that are not sent with it belong to the program."""
         ids = {id(memory) for memory in sent}
         lost = {id(memory) for memory in self._made.values()} - ids
         self._kept = [p for p in self._kept if id(p.memory) not in lost]

@@ -60,7 +60,7 @@ class WorkerTraceback(Exception):
 
 
 class Task(NamedTuple):
-    """What a worker is asked: the samples of a batch, and the seed of its random streams."""
+    """A worker's task: the samples of a batch, and the seed of its random streams."""
 
     indices: Any
     seed: int
@@ -81,7 +81,7 @@ class Tasks:
 
 
 class Switches(NamedTuple):
-    """The meanings of shapes and arrays that workers take over from the thread that asks."""
+    """The shape and array semantics that workers inherit from the requesting thread."""
 
     shape: bool
     array: bool
@@ -127,7 +127,7 @@ class Failure(NamedTuple):
 
 
 class WorkerThreads:
-    """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
+    """Worker threads on one data set. They are daemons: a stuck one cannot block Python's exit."""
 
     def __init__(self, count: int, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -149,7 +149,7 @@ class WorkerThreads:
 
     @property
     def usable(self) -> bool:
-        """Whether the threads are here; a copy of the process has none."""
+        """Whether the threads exist in this process; a forked copy has none."""
         return self._owner == os.getpid()
 
     def submit(self, indices: Any) -> int:
@@ -160,7 +160,7 @@ class WorkerThreads:
         return number
 
     def result(self, number: int, timeout: float) -> Any:
-        """Return a batch, or raise what went wrong with it."""
+        """Return a batch, or raise its error."""
         with self._news:
             if not self._news.wait_for(lambda: number in self._answers, timeout):
                 self._unwanted.add(number)
@@ -285,7 +285,7 @@ class WorkerProcesses(TorchLoader):
             self._epoch.value += 1
 
     def close(self) -> None:
-        """End all workers; those that are busy are not waited for."""
+        """End all workers, without waiting for busy ones."""
         arrivals, self._iterator = self._iterator, None
         if arrivals is not None:
             arrivals._shutdown_workers()
@@ -330,9 +330,9 @@ class WorkerProcesses(TorchLoader):
 
 
 class _Arrivals(_TORCH.iterator):
-    """Torch's iterator, except that a death is noticed at once, but only where it matters.
+    """Torch's iterator, except that the death of a worker is noticed at once.
 
-    Torch looks for the dead after `timeout` alone, and else has a signal raise an error wherever
+    Torch checks for dead workers only after `timeout`; otherwise a signal raises an error wherever
     the program happens to be. Here the signal counts only while a batch is waited for.
     """
 

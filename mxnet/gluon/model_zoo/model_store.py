@@ -1,4 +1,4 @@
-"""Files of trained parameters: where they are, how they are checked, where they come from."""
+"""Files of trained parameters: location, checksum and download."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _fetch(file_name: str, sha1: str, target: Path) -> None:
 def load_pretrained(
     net: Block, name: str, pretrained: bool | str, ctx: Context | list[Context], root: str | None
 ) -> Any:
-    """Return the network, with trained parameters if wanted.
+    """Return the network, optionally with trained parameters.
 
     `pretrained` may name a file instead, see `mx.convert.load_weights`.
     """

@@ -1,6 +1,6 @@
 """Containers, dense layers, dropout, embedding and functions as layers.
 
-The normalization layers show here too.
+The normalization layers are exported here too.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Sequential(_Stack, Block):
         return x
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridize each child on its own; `HybridSequential` makes one graph of them all."""
+        """Hybridize each child separately; `HybridSequential` traces all into one graph."""
         children = self._children.values()
         if children and all(isinstance(child, HybridBlock) for child in children):
             warnings.warn(
@@ -289,7 +289,7 @@ class Embedding(HybridBlock):
         self._range_check = RangeCheck(type(self).__name__, "indices", "rows", allow_negative=True)
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        """Look the indices up; those of the first batches are checked."""
+        """Look up the rows of the indices; those of the first batches are checked."""
         if self._range_check.is_active:
             self._range_check(x, self._kwargs["input_dim"])
         return super().__call__(x, *args)

@@ -43,7 +43,7 @@ POOL_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
-    """Return a size for each of `ndim` axes; a number counts for all of them.
+    """Return a size for each of `ndim` axes; a single number applies to all.
 
     >>> spread(3, 2), spread((1, 2), 2)
     ((3, 3), (1, 2))
@@ -55,14 +55,14 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
 
 
 def check_conv_layout(layout: str, ndim: int) -> None:
-    """Refuse a layout that no convolution of `ndim` axes knows."""
+    """Raise unless a convolution of `ndim` axes supports the layout."""
     layouts = CONV_LAYOUTS[ndim]
     names = " and ".join(f"'{name}'" for name in layouts)
     assert layout in layouts, f"Only supports {names} layout for now"
 
 
 def check_pool_layout(layout: str, ndim: int) -> None:
-    """Refuse a layout that no pooling of `ndim` axes knows."""
+    """Raise unless a pooling of `ndim` axes supports the layout."""
     layouts = POOL_LAYOUTS[ndim]
     names = " and ".join(layouts)
     assert layout in layouts, f"Only {names} layouts are valid for {ndim}D Pooling"
@@ -164,7 +164,7 @@ class _Conv(HybridBlock):
                 )
 
     def _weight_shape(self) -> tuple[int, ...]:
-        """Return (out, in / groups, kernel...), turned round when transposed, C where it stands."""
+        """Return (out, in / groups, kernel...), or (in, out / groups, ...) if transposed."""
         groups, kernel = self._kwargs["num_group"], tuple(self._kwargs["kernel"])
         if self._op_name == "Deconvolution":
             first, inner = self._in_channels, self._channels // groups
@@ -297,7 +297,7 @@ class Conv2D(_Conv):
 
 @inherits_parameters
 class Conv3D(_Conv):
-    """Convolve volumes or films. Layout NCDHW or NDHWC.
+    """Convolve volumes or videos. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3D(4, kernel_size=(1, 3, 3))
     >>> layer.initialize()
@@ -340,7 +340,7 @@ class Conv3D(_Conv):
 
 
 class _Transposed(_Conv):
-    """A convolution run backwards: what was its output shape becomes the input's."""
+    """A transposed convolution: its input shape is the output shape of a convolution."""
 
     def __init__(
         self,
@@ -375,7 +375,7 @@ class _Transposed(_Conv):
 
 @inherits_parameters
 class Conv1DTranspose(_Transposed):
-    """Run a convolution of one axis backwards, to enlarge. Layout NCW.
+    """Transposed convolution along one axis, to upsample. Layout NCW.
 
     >>> layer = mx.gluon.nn.Conv1DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -421,7 +421,7 @@ class Conv1DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv2DTranspose(_Transposed):
-    """Run a convolution of images backwards, to enlarge. Layout NCHW or NHWC.
+    """Transposed convolution of images, to upsample. Layout NCHW or NHWC.
 
     >>> layer = mx.gluon.nn.Conv2DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -467,7 +467,7 @@ class Conv2DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv3DTranspose(_Transposed):
-    """Run a convolution of volumes backwards, to enlarge. Layout NCDHW or NDHWC.
+    """Transposed convolution of volumes, to upsample. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -512,7 +512,7 @@ class Conv3DTranspose(_Transposed):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Widen images by their mirror image; `padding` is a width or MXNet's eight pad widths.
+    """Pad images by reflection; `padding` is a width or MXNet's eight pad widths.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ __all__ = ["TorchBlock"]
 
 
 class TorchParameter(Parameter):
-    """A parameter on the memory of a torch module, which has filled it already."""
+    """A parameter on the memory of a torch module, which has already initialized it."""
 
     def initialize(
         self,
@@ -185,7 +185,7 @@ class TorchBlock(HybridBlock):
         return functional_call(self.module, tensors, tuple(inputs), tie_weights=False)
 
     def _check_memory(self) -> None:
-        """Follow the module where torch code has moved, converted or replaced its tensors."""
+        """Rebind parameters whose tensors torch code has moved, converted or replaced."""
         for name, param in self._reg_params.items():
             registry, key = _find(self.module, name)
             tensor = registry.get(key)

@@ -142,7 +142,7 @@ class ParameterDict:
         return param
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
-        """Take in the parameters of another dictionary; equal names must be the same objects.
+        """Add the parameters of another dictionary; equal names must be the same objects.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class ParameterDict:
         verbose: bool = False,
         force_reinit: bool = False,
     ) -> None:
-        """Initialize all parameters; those that have an initializer of their own use it.
+        """Initialize all parameters; a parameter's own initializer takes precedence.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class ParameterDict:
     ) -> None:
         """Load parameters from a file of `save`, or one that was exported or checkpointed.
 
-        When something does not fit, all of it is listed in one error and nothing is changed.
+        All mismatches are listed in one error; then nothing is changed.
 
         Parameters
         ----------

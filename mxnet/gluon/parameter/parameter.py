@@ -44,11 +44,11 @@ class DeferredInitializationError(MXNetError):
 
 
 class ParameterError(MXNetError, AssertionError, ValueError):
-    """A parameter cannot be what it is asked to be."""
+    """A parameter was given contradictory or impossible settings."""
 
 
 class Generation:
-    """Counts how often any parameter got new arrays, so that kept arrays can be checked."""
+    """Counts replacements of parameters' arrays, so that cached arrays can be checked."""
 
     number = 0
 
@@ -201,7 +201,7 @@ class Parameter:
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Make the arrays and fill them, or wait for the shape if it is not known yet.
+        """Create and fill the arrays, or defer that until the shape is known.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class Parameter:
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
-        """Make and fill the arrays that wait for their shape; several threads may ask for it."""
+        """Create and fill the deferred arrays; thread-safe."""
         with FIRST_CALL:
             if self._deferred_init:
                 self._initialize_deferred()
@@ -273,7 +273,7 @@ class Parameter:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Take values from an array, initialized or not.
+        """Set the values from an array; the parameter need not be initialized.
 
         Parameters
         ----------
@@ -696,7 +696,7 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
 
 
 def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
-    """Return where the array of a device stands: of GPUs, then of CPUs, by device number.
+    """Return the index of a device's array: GPUs first, then CPUs, by device number.
 
     Parameter classes that users write copy this table and read it.
     """
@@ -788,7 +788,7 @@ def fits(pattern: Sequence[int], shape: Sequence[int]) -> bool:
 
 
 def merged(stored: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the shape in which both know as much as they can; None if they contradict."""
+    """Return the shape with the known sizes of both; None if they contradict each other."""
     if len(stored) != len(shape):
         return None
     pairs = list(zip(stored, shape, strict=True))

@@ -127,7 +127,7 @@ class SequentialRNNCell(_CellStack, RecurrentCell):
 
 @inherits_parameters
 class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
-    """Hybrid cells one on top of the other.
+    """A stack of hybrid cells.
 
     >>> stack = mx.gluon.rnn.HybridSequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
@@ -149,7 +149,7 @@ class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
 
 
 class BidirectionalCell(HybridRecurrentCell):
-    """Read a sequence in both directions and join what the two cells say; only unrolled.
+    """Read a sequence in both directions and concatenate the outputs of both cells; only unrolled.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ class ModifierCell(HybridRecurrentCell):
         return begin
 
     def hybrid_forward(self, F: Any, inputs: Any, states: list) -> Any:
-        """Take one step; each kind has its own."""
+        """Take one step; implemented by subclasses."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -350,7 +350,7 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Keep, while training, each output and state of the step before with some probability.
+    """While training, keep each output and state of the previous step with some probability.
 
     Parameters
     ----------

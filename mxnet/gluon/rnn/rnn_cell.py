@@ -1,4 +1,4 @@
-"""The plain, LSTM and GRU cells; cells that modify or combine others show here too."""
+"""The plain, LSTM and GRU cells; cells that modify or combine others are exported here too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole recurrent layers, several deep and in both directions, as one fused operator."""
+"""Recurrent layers, stacked and bidirectional, as one fused operator."""
 
 from __future__ import annotations
 

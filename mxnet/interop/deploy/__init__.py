@@ -1,6 +1,6 @@
 """`deploy`: a folder that runs a model without MXNext, in browsers, C++ programs and phones.
 
-Each target is a file here that fills a folder; the texts that it copies are in `templates`.
+Each target is a module here that writes a folder; it copies files from `templates`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def deploy(
     runtime: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Report:
-    """Write a folder that runs a model without MXNext, after comparing both sides.
+    """Write a folder that runs a model without MXNext, after comparing both outputs.
 
-    The folder has a sample of inputs with the model's answers, and its program can check itself
+    The folder has sample inputs with the model's outputs, and its program can check itself
     against them.
 
     Parameters
@@ -114,7 +114,7 @@ def _torch_dtype(dtype: Any) -> Any:
 
 
 def _publish(scratch: Path, target: Path) -> None:
-    """Move all files of a finished folder to where they belong."""
+    """Move all files of a finished folder to the target."""
     for path in sorted(scratch.rglob("*")):
         final = target / path.relative_to(scratch)
         if path.is_dir():

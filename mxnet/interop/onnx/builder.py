@@ -86,13 +86,13 @@ class Call:
             raise self.unsupported(why)
 
     def evaluate(self, *tensors: torch.Tensor) -> torch.Tensor:
-        """Run the operator itself, for results that follow from shapes and attributes."""
+        """Run the operator itself, for results that depend only on shapes and attributes."""
         extra = self.op.context_for(False, torch.device("cpu"))
         return self.op.kernel(*tensors, **self.attrs, **extra)
 
 
 class UnsizedFill(NamedTuple):
-    """An array of one number whose sizes are inferred from what reads it, when the model runs.
+    """A constant-filled array whose sizes are inferred from its consumers at run time.
 
     It is not a node: rows that can do without it ask for its `value`, others raise `error`.
     """
@@ -143,7 +143,7 @@ class Builder:
         return outputs[0] if single else list(outputs)
 
     def unique(self, hint: str) -> str:
-        """Return a name that nothing in the model has yet."""
+        """Return a name that is not used in the model yet."""
         name, number = hint, 0
         while name in self.taken:
             number += 1

@@ -386,7 +386,7 @@ class BaseSparseNDArray(NDArray):
         return {"handle": bytearray(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        """Restore a pickled array; one from a missing GPU is restored on the CPU."""
         stored, device = params_file.load_record(state["handle"], "pickled array")
         ctx = Context(Context.devtype2str.get(device[0], "cpu"), device[1])
         try:

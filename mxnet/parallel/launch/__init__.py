@@ -209,13 +209,13 @@ class Scheduler:
         return JobStore(self.host, self._server.port, 10, secret, prefix)
 
     def failure(self, attempt: int) -> str:
-        """Return what the workers found out about a failure, or nothing."""
+        """Return the failure that the workers reported, or ''."""
         with contextlib.closing(self._job(attempt)) as store:
             failure = read_failure(store)
         return "" if failure is None else describe_cause(failure)
 
     def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
-        """Write down for all workers that one has failed."""
+        """Publish to all workers that one has failed."""
         text = json.dumps({"rank": rank, "host": host, "pid": 0, "why": why})
         with contextlib.suppress(RuntimeError), contextlib.closing(self._job(attempt)) as store:
             store.compare_set("failure", "", text)

@@ -1,6 +1,6 @@
 """The processes of a job: started here, or on other hosts by ssh, mpirun or srun.
 
-Lines of their output come with the name of the process in front. mpirun and srun start all workers
+Lines of their output are prefixed with the name of the process. mpirun and srun start all workers
 by one command.
 """
 
@@ -115,7 +115,7 @@ class Process:
 
 
 def end_all(processes: Sequence[Process], patience: float = 0.0) -> None:
-    """End processes: wait, then ask them, then make them."""
+    """End processes: wait, then terminate, then kill."""
     for action, seconds in (
         (lambda _: None, patience),
         (Process.ask_to_end, END_SECONDS),
@@ -240,7 +240,7 @@ def local_environments(
 
 
 def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a remote process gets: those of the job, and some of ours."""
+    """Return the environment variables of a remote process: the job's, and some of MXNext's."""
     own = {
         k: v for k, v in environment.items() if k in PASSED_ON or k.startswith(("MXNET_", "DMLC_"))
     }
@@ -250,7 +250,7 @@ def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> 
 def ssh_commands(
     command: Sequence[str], hosts: Sequence[str], workers: int, job: Mapping[str, str], folder: str
 ) -> list[tuple[str, list[str]]]:
-    """Return host and command of every worker; they go to the hosts in turn.
+    """Return host and command of every worker, assigned to the hosts in turn.
 
     The remote shell reads the job's secret from its standard input: command lines can be seen by
     all users of a machine.

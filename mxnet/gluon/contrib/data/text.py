@@ -39,7 +39,7 @@ class _WikiText(dataset._DownloadedDataset):
 
     @property
     def frequencies(self) -> Counter[str]:
-        """How often each word comes in this segment, ends of sentences left out."""
+        """The number of occurrences of each word in this segment, without ends of sentences."""
         return self._counter
 
     def _get_data(self) -> None:
@@ -66,7 +66,7 @@ class _WikiText(dataset._DownloadedDataset):
 class WikiText2(_WikiText):
     """WikiText-2: two million words, as numbers in sequences of one length.
 
-    A sample is a sequence and, as its label, the same moved on by one word. Each sentence ends
+    A sample is a sequence, and its label the same sequence shifted by one word. A sentence ends
     with ``<eos>``.
 
     Parameters

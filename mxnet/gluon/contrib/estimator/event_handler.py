@@ -1,4 +1,4 @@
-"""Event handlers: the moments of training, and what happens then: metrics, saving, stopping."""
+"""Event handlers: actions at certain points of training: metrics, saving, stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class EventHandler:
-    """Base of all handlers; those with a lower attribute `priority` (0 if absent) go first."""
+    """Base of all handlers; those with a lower `priority` (default 0) are called first."""
 
 
 class TrainBegin(EventHandler):
@@ -273,7 +273,7 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
-    """Writes to the estimator's logger how training goes.
+    """Logs the progress of training to the estimator's logger.
 
     Parameters
     ----------

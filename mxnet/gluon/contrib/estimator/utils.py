@@ -46,7 +46,7 @@ def _check_metric_known(
 
 
 def _suggest_metric_for_loss(loss: Any) -> EvalMetric | None:
-    """Return the metric that goes with a loss, if there is an obvious one."""
+    """Return the usual metric for a loss, or None."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
 
 

@@ -87,7 +87,7 @@ class Identity(HybridBlock):
 
 
 class SparseEmbedding(Block):
-    """An embedding whose table and gradient are row-sparse: only the rows in use move.
+    """An embedding whose table and gradient are row-sparse: only the rows in use are updated.
 
     Its parameters take part in training only through a kvstore or `row_sparse_data`.
 
@@ -212,7 +212,7 @@ class SyncBatchNorm(BatchNorm):
 
 
 class PixelShuffle1D(HybridBlock):
-    """Turn groups of `factor` channels into a `factor` times longer sequence.
+    """Rearrange groups of `factor` channels into a `factor` times longer sequence.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class PixelShuffle1D(HybridBlock):
 
 
 class PixelShuffle2D(HybridBlock):
-    """Turn groups of channels into a larger image.
+    """Rearrange groups of channels into a larger image.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class PixelShuffle2D(HybridBlock):
 
 
 class PixelShuffle3D(HybridBlock):
-    """Turn groups of channels into a larger volume.
+    """Rearrange groups of channels into a larger volume.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 class VariationalDropoutCell(ModifierCell):
     """Drop the same inputs, states and outputs at every step of a sequence.
 
-    The choice is made at the first step after `reset`, which `unroll` calls.
+    The masks are drawn at the first step after `reset`, which `unroll` calls.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class VariationalDropoutCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list]:
-        """Run the cell over `length` steps; outputs come merged unless that is refused.
+        """Run the cell over `length` steps; outputs are merged unless ``merge_outputs=False``.
 
         Without dropout of states the wrapped cell unrolls itself, so that one which cannot be
         stepped, such as a `BidirectionalCell`, can be wrapped.

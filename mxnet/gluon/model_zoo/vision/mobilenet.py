@@ -117,7 +117,7 @@ class LinearBottleneck(nn.HybridBlock):
 
 
 class MobileNet(HybridBlock):
-    """Depthwise and pointwise convolutions by turns; `multiplier` scales all channels.
+    """Alternating depthwise and pointwise convolutions; `multiplier` scales all channels.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class MobileNetV2(nn.HybridBlock):
 
 
 def _suffix(multiplier: float) -> str:
-    """Return the multiplier as model files spell it: 1.0, 0.75, 0.5, 0.25.
+    """Return the multiplier as in names of model files: 1.0, 0.75, 0.5, 0.25.
 
     >>> _suffix(1), _suffix(0.75), _suffix(0.5)
     ('1.0', '0.75', '0.5')

@@ -49,7 +49,7 @@ def _conv1x1(channels: int, stride: int = 1, in_channels: int = 0) -> nn.Conv2D:
 
 
 class _ResidualBlock(HybridBlock):
-    """A block whose input, made smaller if need be, is added to its output.
+    """A block whose input, downsampled if necessary, is added to its output.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ class _ResNet(HybridBlock):
 
 @inherits_parameters
 class ResNetV1(_ResNet):
-    """Residual network; `thumbnail` leaves the images of CIFAR their small size.
+    """Residual network; `thumbnail` omits the first downsampling, for small images such as CIFAR's.
 
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV1(vision.BasicBlockV1, [1], [4, 4], classes=3, thumbnail=True)

@@ -1,7 +1,7 @@
-"""How large a model becomes when its functions are replaced by their nodes, without doing it.
+"""Compute the size of a model after the expansion of its functions, without expanding it.
 
 A function may call others twice, which call others twice: a file of a kilobyte then stands for
-millions of nodes. Sizes are added up function by function, and a model that outgrows its file is
+millions of nodes. Sizes are summed function by function, and a model that outgrows its file is
 refused before anything is expanded.
 """
 

@@ -48,7 +48,7 @@ class _Expansion:
         self.types: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Expand until nothing changes; types of values are needed by some definitions."""
+        """Expand until nothing changes; some definitions need the types of values."""
         for _ in range(MAX_FUNCTION_DEPTH):
             self._infer()
             if not self._graph(self.model.graph):
