@@ -45,7 +45,7 @@ __all__ = [
     "widest_float",
 ]
 
-_KINDS = ("cuda", "xpu", "mps")  # asked in this order where torch cannot say what it runs on
+_KINDS = ("cuda", "xpu", "mps")  # checked in this order if torch cannot tell its accelerator
 _WITHOUT_FLOAT64 = {"mps"}
 _devices: list[torch.device] = []  # once found they stay
 _is_used = False

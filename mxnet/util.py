@@ -121,7 +121,7 @@ def set_np(shape: bool = True, array: bool = True) -> None:
 
 
 def reset_np() -> None:
-    """Go back to the classic meaning of shapes and to classic arrays.
+    """Restore classic shape semantics and classic arrays.
 
     >>> mx.npx.set_np()
     >>> mx.npx.reset_np()
@@ -328,7 +328,7 @@ def np_ufunc_legal_option(key: str, value: Any) -> bool:
 
 
 def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
-    """Refuse keywords that NumPy does not have, and values other than the default.
+    """Raise for keywords that NumPy does not have, and for values other than the default.
 
     Parameters
     ----------

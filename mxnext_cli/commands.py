@@ -44,10 +44,10 @@ class Parser(argparse.ArgumentParser):
         """Parse a command line; exit with 2 and a proposal for an unknown option."""
         parsed, unknown = self.parse_known_args(argv)
         if unknown:
-            known = [o for a in self._actions for o in a.option_strings]
-            known += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
+            options = [o for a in self._actions for o in a.option_strings]
+            options += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
             wrong = unknown[0].partition("=")[0]
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{_propose(wrong, known)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{_propose(wrong, options)}")
         return parsed
 
 

@@ -57,16 +57,16 @@ class Job(NamedTuple):
 def run(args: argparse.Namespace) -> int:
     """Convert and compare; an error above the tolerance raises before anything is written."""
     model = load_model(args)
-    known = parse_shapes(args.shape, model.inputs)
+    input_shapes = parse_shapes(args.shape, model.inputs)
     cases = []
     if args.input:
         cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
-    if not known and cases:
-        known = {name: array.shape for name, array in cases[0].items()}
+    if not input_shapes and cases:
+        input_shapes = {name: array.shape for name, array in cases[0].items()}
     if args.to == "safetensors":  # arrays alone: nothing is run
-        known, shapes, dtypes = {}, {}, {}
+        input_shapes, shapes, dtypes = {}, {}, {}
     else:
-        shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
+        shapes = {n: s for n, s in model.complete_shapes(input_shapes).items() if n in model.inputs}
         dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
     if args.to in FOLDERS:
         report, folder = write_folder(args, model, shapes, dtypes, cases)

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return doctor.report(as_json=args.json)
     all_facts: list[Facts] = []
     failed = False
-    for name in (file for given in args.files for file in _files_of(given)):
+    for name in (file for argument in args.files for file in _files_of(argument)):
         try:
             all_facts.append(read_facts(Path(name)))
         except (CommandError, OSError) as error:
@@ -122,8 +122,8 @@ def read_facts(path: Path) -> Facts:
         raise CommandError(f"{path}: it is not a file")
     read = READERS.get(path.suffix) or _by_content(path)
     if read is None:
-        known = ", ".join(READERS)
-        raise CommandError(f"{path}: neither its name nor its first bytes show one of {known}")
+        kinds = ", ".join(READERS)
+        raise CommandError(f"{path}: neither its name nor its first bytes show one of {kinds}")
     try:
         facts = read(path)
     except MXNetError as error:

@@ -259,8 +259,8 @@ def _read(
     if suffix in IMAGES:
         return {name: how.prepare(path.read_bytes(), str(path), shapes.get(name))[None]}
     if suffix not in ARRAYS:
-        known = ", ".join(sorted(IMAGES | ARRAYS))
-        raise UsageError(f"{path}: inputs are {known}")
+        extensions = ", ".join(sorted(IMAGES | ARRAYS))
+        raise UsageError(f"{path}: inputs are {extensions}")
     try:
         with path.open("rb") as file:
             read = _read_arrays(file, suffix, name)

@@ -94,11 +94,11 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         if name in INSTEAD:
             explain(name)
         real = find_alias(name)
-        found = None if real is None else find_spec(real)
-        if found is None:
+        spec = None if real is None else find_spec(real)
+        if spec is None:
             return None
-        is_package = found.submodule_search_locations is not None
-        return ModuleSpec(fullname, self, origin=found.origin, is_package=is_package)
+        is_package = spec.submodule_search_locations is not None
+        return ModuleSpec(fullname, self, origin=spec.origin, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
         sys.modules[module.__name__] = importlib.import_module(self._real_name(module.__name__))

@@ -430,7 +430,7 @@ class _Stream(io.BufferedWriter):
     def __init__(self, raw: io.RawIOBase, target: Path) -> None:
         super().__init__(raw)
         self._target = target
-        self._unsynced = 0  # bytes that the disk was not yet asked to take
+        self._unsynced = 0  # bytes that are not synced yet
         self._step = self.STEP if env.get("MXNET_SYNC_FILES") else math.inf
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None

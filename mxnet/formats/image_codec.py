@@ -76,7 +76,7 @@ def _jpeg(content: memoryview, start: bytes) -> ImageSize | None:
     raw = bytes(content)
     at = 2
     while True:
-        at = raw.index(b"\xff", at)  # decoders step over what stands between segments
+        at = raw.index(b"\xff", at)  # decoders skip bytes between segments
         while raw[at] == 0xFF:
             at += 1
         marker = raw[at]

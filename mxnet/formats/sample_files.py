@@ -156,16 +156,16 @@ def read_libsvm(source: str | os.PathLike[str], width: int) -> Iterator[SparseRo
     What follows ``#`` is a comment; ``qid:n`` after the label is skipped.
     """
     for first, lines in line_blocks(source):
-        kept, numbers = [], []
+        rows, numbers = [], []
         for number, line in enumerate(lines, first):
             line = line.split("#", 1)[0].strip()
             if line:
                 if not _LINE.fullmatch(line):
                     _explain(source, number, line)
-                kept.append(_QUERY.sub("", line) if "q" in line.lower() else line)
+                rows.append(_QUERY.sub("", line) if "q" in line.lower() else line)
                 numbers.append(number)
-        if kept:
-            yield _parse(source, kept, numbers, width)
+        if rows:
+            yield _parse(source, rows, numbers, width)
 
 
 def _parse(

@@ -168,7 +168,7 @@ class SymbolBlock(HybridBlock):
         return regroup(list(composed), self._out_format)[0]
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: the graph is the forward.
+        """Not supported: `forward` runs the graph.
 
         Parameters
         ----------

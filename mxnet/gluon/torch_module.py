@@ -196,7 +196,7 @@ def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
 
 @contextmanager
 def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
-    """Let tensors represent parameters in this thread."""
+    """Substitute tensors for parameters in this thread."""
     previous = state.substitutes
     state.substitutes = {**(previous or {}), **{p: _stand_in(p, t) for p, t in tensors.items()}}
     try:

@@ -404,8 +404,8 @@ def CreateMultiRandCropAugmenter(
     0.5
     """
     columns = [
-        given if isinstance(given, list) else [given]
-        for given in (
+        value if isinstance(value, list) else [value]
+        for value in (
             min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts,
         )
     ]  # fmt: skip

@@ -317,7 +317,7 @@ class ImageIter(DataIter):
             raise ValueError("This iterator expects inputs to have 3 channels.")
 
     def check_valid_image(self, data: list[NDArray]) -> None:
-        """Refuse an image without pixels."""
+        """Raise for an image without pixels."""
         if len(data[0].shape) == 0:
             raise MXNetError("Data shape is wrong")
 

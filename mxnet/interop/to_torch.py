@@ -138,16 +138,16 @@ class TorchWriter:
     def _facts(self) -> None:
         graph, params = self.model.graph, self.model.params
         self._params = params
-        known: dict[str, Any] = {n: tuple(t.shape) for n, t in params.items()}
+        shapes: dict[str, Any] = {n: tuple(t.shape) for n, t in params.items()}
         complete = True
         for node in self.model.inputs:
             shape = self.model.shapes.get(node.name)
             complete = complete and shape is not None
             if shape is not None:
-                known[node.name] = tuple(shape)
+                shapes[node.name] = tuple(shape)
         self.shapes = None
         if complete:
-            match = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
+            match = infer_shapes(graph, shapes, zero_is_unknown=not is_np_shape())
             self.shapes = match.values
         kinds = {n: t.dtype for n, t in params.items()}
         kinds.update(self.model.dtypes)
@@ -212,7 +212,7 @@ class TorchWriter:
             module.register_parameter(name, nn.Parameter(value))
 
     def _drop_unused(self) -> None:
-        """Take away parameters that no node reads, such as fixed gammas."""
+        """Remove parameters that no node reads, such as fixed gammas."""
         read = {n.target for n in self.graph.nodes if n.op in ("get_attr", "call_module")}
         for path in [*dict(self.root.named_parameters()), *dict(self.root.named_buffers())]:
             folder = path.rpartition(".")[0]

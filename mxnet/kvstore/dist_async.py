@@ -170,7 +170,7 @@ class DistAsyncStore(DistributedStore):
         return self._optimizer
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Refuse: only synchronous stores compress."""
+        """Not supported: only synchronous stores compress gradients."""
         raise MXNetError(f"Gradient compression is not supported for {self._name!r} stores.")
 
     def _finish(self) -> None:
@@ -183,7 +183,7 @@ class DistAsyncStore(DistributedStore):
             finally:
                 self._group.barrier("the end of the program")
                 close_client(self._group)
-        except WorkerFailed as error:  # nothing of the program is left that could see it
+        except WorkerFailed as error:  # the program has ended and cannot catch it
             sys.stderr.write(f"mxnet.parallel.WorkerFailed: {error}\n")
 
 

@@ -46,7 +46,7 @@ class KVStoreServer:
         self.init_logging = False
 
     def run(self) -> NoReturn:
-        """Refuse: a process becomes a server by DMLC_ROLE=server, before it has a store."""
+        """Not supported: a process becomes a server by DMLC_ROLE=server, before it has a store."""
         raise MXNetError(
             f"A store of type {self.kvstore.type!r} has no servers to run here. Servers are "
             "processes with DMLC_ROLE=server, which `mx launch -s` starts."

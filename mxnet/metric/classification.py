@@ -70,7 +70,7 @@ class Accuracy(EvalMetric):
         self.axis = axis
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions."""
+        """Update with labels and predictions."""
         for label, pred in pairs(labels, preds):
             label, chosen = class_ids(label, pred, self.axis)
             self._tally((label == chosen).sum(), label.numel())
@@ -244,7 +244,7 @@ class PCC(EvalMetric):
         return multiclass_correlation(self.gcm) * self.global_num_inst
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions."""
+        """Update with labels and predictions."""
         for label, pred in pairs(labels, preds):
             label, chosen = class_ids(label, pred, 1)
             if not label.numel():

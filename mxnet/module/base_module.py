@@ -119,7 +119,7 @@ class BaseModule:
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give all parameters their first values."""
+        """Initialize all parameters."""
         raise NotImplementedError
 
     def set_params(
@@ -244,7 +244,7 @@ class BaseModule:
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update."""
+        """Create the optimizer and its states."""
         raise NotImplementedError
 
     # -- all that training changes, for `fit(resume=...)` -------------------------------------

@@ -11,7 +11,7 @@ from ..ndarray import NDArray
 from ..runtime.array import plain, writable
 from ..runtime.recording import state
 
-Targets = Sequence[tuple[slice | None, NDArray]]  # which part of the batch goes where
+Targets = Sequence[tuple[slice | None, NDArray]]  # the part of the batch for each device
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:

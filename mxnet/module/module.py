@@ -189,7 +189,7 @@ class Module(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give all parameters their first values.
+        """Initialize all parameters.
 
         Parameters
         ----------
@@ -431,7 +431,7 @@ class Module(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update.
+        """Create the optimizer and its states.
 
         Parameters
         ----------

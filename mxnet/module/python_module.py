@@ -196,7 +196,7 @@ class PythonLossModule(PythonModule):
         super().bind([described(d) for d in data_shapes], *args, **kwargs)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Take scores and labels."""
+        """Store the scores and labels."""
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
             self._labels = data_batch.label[0]
@@ -225,5 +225,5 @@ class PythonLossModule(PythonModule):
         return [self._scores_grad]
 
     def install_monitor(self, mon: Any) -> None:
-        """Refuse: there is no executor to watch."""
+        """Not supported: the module has no executors."""
         raise NotImplementedError("PythonLossModule has no executor that a monitor could watch")

@@ -102,7 +102,7 @@ def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
 
 
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
-    """Load arrays from the bytes of such a file.
+    """Load arrays from the bytes of a ``.params`` file.
 
     Parameters
     ----------

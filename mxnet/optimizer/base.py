@@ -312,7 +312,7 @@ class Optimizer:
         self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the decay by name or index; they override the symbol and default 0s.
+        """Set multipliers of the decay by name or index; they override all other multipliers.
 
         Parameters
         ----------

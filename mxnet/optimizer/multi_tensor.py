@@ -180,11 +180,11 @@ class Plan:
 
     def fits(self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any]) -> bool:
         """Return whether these are the parameters and states of this plan."""
-        held, kept = self.held
+        held, plan_states = self.held
         return (
             len(weights) == len(held)
             and all(map(is_, weights, held))
-            and all(map(is_, states, kept))
+            and all(map(is_, states, plan_states))
             and list(indices) == self.indices
         )
 

@@ -45,7 +45,7 @@ NOT_LAUNCHED = (
     "the program with `mx launch -n 4 python train.py`, with torchrun, or with MXNet's launch.py; "
     "or use kvstore 'device' in one process."
 )
-SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the monitor is asked again
+SLICE = datetime.timedelta(seconds=1)  # duration of one wait between checks of the monitor
 
 
 class Group:

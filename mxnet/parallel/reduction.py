@@ -153,7 +153,7 @@ class Reducer:
         return free.pop() if free else torch.empty(size, dtype=dtype, device=device)
 
     def give_back(self, buffer: Tensor) -> None:
-        """Keep a buffer for a later round."""
+        """Reuse a buffer in a later round."""
         key = (len(buffer), buffer.dtype, buffer.device)
         free = self._free.get(key)
         if free is None:

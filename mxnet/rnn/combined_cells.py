@@ -201,7 +201,7 @@ class BidirectionalCell(_CellsOfCells):
             self._adopt(cell, "BidirectionalCell")
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Refuse: the way back begins at the end."""
+        """Not supported: the backward direction begins at the end."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def unroll(
@@ -278,11 +278,11 @@ class ModifierCell(BaseRNNCell):
             self.base_cell._modified = True
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do what the cell inside does."""
+        """Call the inner cell's method."""
         return self.base_cell.unpack_weights(args)
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do what the cell inside does."""
+        """Call the inner cell's method."""
         return self.base_cell.pack_weights(args)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
@@ -518,7 +518,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Refuse: all steps are one operator."""
+        """Not supported: all steps are one operator."""
         raise NotImplementedError("FusedRNNCell cannot be stepped. Please use unroll")
 
     def unroll(

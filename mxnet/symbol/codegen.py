@@ -87,7 +87,7 @@ def make_node_symbol(
 
 
 def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict) -> None:
-    """Put an attribute where it belongs, unless it is there: the user's, or the operator's own."""
+    """Add an attribute to the user's or to the operator's attributes, unless it exists."""
     target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
     if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
         raise MXNetError(

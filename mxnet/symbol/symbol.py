@@ -509,7 +509,7 @@ class Symbol(SymbolMethods):
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
     def gradient(self, wrt: Iterable[str]) -> Symbol:
-        """Refuse, as MXNet does: gradients are taken by executors.
+        """Not supported, as in MXNet: gradients are computed by executors.
 
         Parameters
         ----------
@@ -609,31 +609,31 @@ class Symbol(SymbolMethods):
     __nonzero__ = __bool__
 
     def wait_to_read(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("wait_to_read")
 
     def asnumpy(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("asnumpy")
 
     def asscalar(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("asscalar")
 
     def copy(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("copy")
 
     def as_in_context(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("as_in_context")
 
     def detach(self) -> None:
-        """Refuse: a symbol has no value; `BlockGrad` stops gradients in a graph."""
+        """Not supported: a symbol has no value; `BlockGrad` stops gradients in a graph."""
         raise NotImplementedForSymbol("detach", "mx.sym.BlockGrad")
 
     def backward(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("backward")
 
 

@@ -109,7 +109,7 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """Return the tolerances with which to compare: those of the less exact of the two.
+    """Return the tolerances for a comparison: those of the less precise array.
 
     Parameters
     ----------

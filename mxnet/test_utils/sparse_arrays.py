@@ -163,7 +163,7 @@ def _uniform_places(shape: tuple[int, ...], density: float) -> np.ndarray:
 
 
 def _powerlaw_places(shape: tuple[int, ...], density: float) -> np.ndarray:
-    """Return a mask with 2, 4, 8, ... elements in the rows, as long as there are any left."""
+    """Return a mask with 2, 4, 8, ... elements in the rows, until all are placed."""
     _check_matrix(shape, density)
     rows, columns = shape
     total = int(np.ceil(rows * columns * density))
@@ -297,7 +297,7 @@ def create_sparse_array_zd(
     if stype == "row_sparse":
         density = 0.0
         if rsp_indices is not None and len(rsp_indices) > shape[0]:
-            raise AssertionError(f"{len(rsp_indices)} rows were named of an array of {shape}")
+            raise AssertionError(f"{len(rsp_indices)} rows were given for the shape {shape}")
     return create_sparse_array(
         shape, stype, data_init, rsp_indices, dtype, modifier_func, density, shuffle_csr_indices
     )

@@ -86,7 +86,7 @@ def _group_by_metric(
         results.setdefault(metric, {})[splits.get(split, split)] = values
     unknown = [name for name in metrics or () if name not in results]
     if unknown or not results:
-        known = ", ".join(results) or "no metrics: was anything trained?"
+        names = ", ".join(results) or "no metrics: was anything trained?"
         what = f"metrics={list(metrics or ())}" if unknown else "plot_history"
-        raise InvalidValue(f"{what}: the history has {known}.")
+        raise InvalidValue(f"{what}: the history has {names}.")
     return results if metrics is None else {name: results[name] for name in metrics}

@@ -235,7 +235,7 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
     members = Counter(prefix for result in prefixes for prefix in result)
     real = sum(1 for name in names if name)
     common = max((p for p, n in members.items() if n == real), key=len, default="")
-    kept: dict[str, int] = {}
+    indices: dict[str, int] = {}
     blocks: list[dict[str, Any]] = []
     block_of: list[int | None] = []
     for i, result in enumerate(prefixes):
@@ -244,12 +244,12 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
             count = members[prefix]
             if count < FEWEST_IN_BLOCK or count == real or members[longer] == count:
                 continue
-            if prefix not in kept:
-                kept[prefix] = len(blocks)
+            if prefix not in indices:
+                indices[prefix] = len(blocks)
                 parent = blocks[inner]["path"] if inner is not None else common
                 name = prefix.removeprefix(parent).strip("_") or prefix
                 blocks.append({"name": name, "path": prefix, "parent": inner, "nodes": []})
-            inner = kept[prefix]
+            inner = indices[prefix]
             blocks[inner]["nodes"].append(i)
         block_of.append(inner)
     return blocks, block_of

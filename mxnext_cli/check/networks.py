@@ -166,8 +166,8 @@ def _load(target: str) -> Any:
     file, _, function = target.partition(":")
     if file.endswith(".json"):
         return mx.sym.load(file)
-    made = _call(Path(file).resolve(), function or "get_symbol")
-    return next((m for m in made if m is not None), None) if isinstance(made, tuple) else made
+    result = _call(Path(file).resolve(), function or "get_symbol")
+    return next((m for m in result if m is not None), None) if isinstance(result, tuple) else result
 
 
 def _call(path: Path, function: str) -> Any:
@@ -205,8 +205,8 @@ def _train_symbol(symbol: Any, texts: tuple[str, ...]) -> str:
     from ..models import Model, parse_shapes
 
     model = Model("network", symbol, has_params=False)
-    known = parse_shapes(list(texts), model.inputs) if texts else _guess_shapes(model)
-    executor = symbol.simple_bind(mx.cpu(), grad_req="write", **known)
+    shapes = parse_shapes(list(texts), model.inputs) if texts else _guess_shapes(model)
+    executor = symbol.simple_bind(mx.cpu(), grad_req="write", **shapes)
     for name, array in executor.arg_dict.items():
         if name not in model.labels:
             array[:] = mx.nd.random.uniform(-0.1, 0.1, array.shape)
@@ -223,13 +223,13 @@ def _guess_shapes(model: Any) -> dict[str, tuple[int, ...]]:
     first, *others = model.inputs
     for shape in SHAPES:
         for of_others in (None, shape, shape[:1]):
-            known = {first: shape, **(dict.fromkeys(others, of_others) if of_others else {})}
+            shapes = {first: shape, **(dict.fromkeys(others, of_others) if of_others else {})}
             try:
-                arguments, _, _ = model.symbol.infer_shape(**known)
+                arguments, _, _ = model.symbol.infer_shape(**shapes)
             except Exception:  # it does not fit; the next may
                 continue
             if arguments is not None and all(all(s) and s for s in arguments):
-                return known
+                return shapes
     example = " ".join(f"--shape {name}=N,..." for name in model.inputs)
     raise ValueError(f"none of the usual shapes fits its inputs; specify them: {example}")
 

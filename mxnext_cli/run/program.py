@@ -43,11 +43,11 @@ class Program:
         self.translated: list[str] = []  # files of Python 2 among them
 
     def note(self, frame: FrameType, name: str, instead: str) -> None:
-        """Remember that a line needed a name."""
+        """Record that a line needed a name."""
         self.findings.add(Finding(frame.f_code.co_filename, frame.f_lineno, name, instead))
 
     def add_file(self, filename: str, source: bytes) -> ast.Module:
-        """Remember the syntax tree of a file that is about to run; Python 2 is translated."""
+        """Record the syntax tree of a file before it runs; Python 2 is translated."""
         tree, is_translated = parse_program(source, filename)
         if is_translated:
             self.translated.append(filename)

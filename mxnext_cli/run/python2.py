@@ -134,7 +134,7 @@ def divides_as_python_3(tree: ast.Module) -> bool:
 
 
 def first_statement(tree: ast.Module) -> int:
-    """Return the index of the first statement after the docstring and imports of the future."""
+    """Return the index of the first statement after the docstring and ``__future__`` imports."""
     for i, node in enumerate(tree.body):
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_docstring and getattr(node, "module", None) != "__future__":

@@ -43,7 +43,7 @@ def prepare_program(
 
 
 def _choose_division(tree: ast.Module, is_translated: bool) -> tuple[str, str]:
-    """Return what computes ``a / b`` and ``a /= b``: as Python 2, or watched; or nothing."""
+    """Return the replacements of ``a / b`` and ``a /= b`` (Python 2's, or watched), or ''."""
     if divides_as_python_3(tree):
         return "", ""
     if is_translated:
@@ -183,7 +183,7 @@ class _Expressions(ast.NodeTransformer):
         return ast.Call(ast.Name(PREFIX + function, ast.Load()), list(args), [])
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """Leave functions alone that a compiler such as numba's reads."""
+        """Skip functions that are compiled, for example by numba."""
         if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
             return node
         self.generic_visit(node)

@@ -79,7 +79,7 @@ class Guard:
         self._token = f"Bearer {token}".encode() if token is not None else None
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request that must not be answered."""
+        """Raise for a request that must not be answered."""
         pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
         if sum(len(name) + len(value) for name, value in pairs) > MAX_HEADER_BYTES:
@@ -135,7 +135,7 @@ class Exchange:
         """Receive a piece of the body."""
         message = await self._receive()
         self._length -= len(message.get("body", b""))
-        if not self._length and message["type"] == "http.request":  # it need not be asked again
+        if not self._length and message["type"] == "http.request":  # no second check is needed
             message["more_body"] = False
         self.is_whole, self._waits = not message.get("more_body", False), False
         return message

@@ -79,7 +79,7 @@ def _read_npy_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def check_shape(shape: tuple[int, ...] | list[int]) -> None:
-    """Refuse shapes that no array has."""
+    """Raise for invalid shapes."""
     if len(shape) > MAX_AXES:
         raise ValueError(f"its shape has {len(shape)} axes; {MAX_AXES} are taken")
     if any(type(n) is not int or not 0 <= n <= MAX_SIZE for n in shape):
@@ -87,7 +87,7 @@ def check_shape(shape: tuple[int, ...] | list[int]) -> None:
 
 
 def check_type(dtype: np.dtype) -> None:
-    """Refuse types that are not numbers."""
+    """Raise for types that are not numeric."""
     if dtype.kind not in "fiub" or dtype.hasobject:
         raise ValueError(f"it holds {dtype}, not numbers")
 
@@ -113,7 +113,7 @@ def read_npz(content: bytes | bytearray, max_bytes: int) -> dict[str, np.ndarray
 
 
 def _check_directory(content: bytes | bytearray) -> None:
-    """Refuse archives with a long list of members before objects are made of it."""
+    """Raise for archives with too many members, before their list is parsed."""
     end = content.rfind(b"PK\x05\x06", max(0, len(content) - ZIP_END.size - (1 << 16)))
     if end < 0 or end + ZIP_END.size > len(content):
         raise ValueError("it is not an .npz archive")

@@ -58,7 +58,7 @@ class RowLimit:
         self.rows = max_rows
 
     def learn(self, rows: int, seconds: float) -> None:
-        """Take one run into account."""
+        """Update the statistics with one run."""
         if seconds > self._target / 2:
             self.rows = max(1, min(self.rows, rows) // 2)
         elif rows >= self.rows:
@@ -117,7 +117,7 @@ class Batcher:
             timer.cancel()
 
     async def close(self, timeout: float = 30.0) -> None:
-        """Take no more requests, finish those that wait, and end the thread."""
+        """Stop accepting requests, finish the waiting ones, and end the thread."""
         self.is_closed = True
         self._notify()
         if self._worker is not None:
@@ -136,7 +136,7 @@ class Batcher:
                 inputs = [job.inputs for job in batch]
                 results = await loop.run_in_executor(self._pool, self._run_batch, inputs)
                 for job, result in zip(batch, results, strict=True):
-                    if job.future.done():  # nobody waits any more
+                    if job.future.done():  # no request waits any more
                         continue
                     if isinstance(result, Exception):
                         job.future.set_exception(result)

@@ -46,7 +46,7 @@ class Body(msgspec.Struct):
 
 @contextlib.contextmanager
 def reading(field: str) -> Iterator[None]:
-    """Refuse a request with the name of a field, whatever a decoder raises for its data."""
+    """Turn any error of a decoder into a refused request that names the field."""
     try:
         yield
     except Refused:
@@ -220,7 +220,7 @@ class Decoder:
     # -- what the model takes -------------------------------------------------------------------
 
     def check_name(self, name: str) -> None:
-        """Refuse an input that the model does not have."""
+        """Raise for an input that the model does not have."""
         if name not in self.dtypes:
             names = ", ".join(self.inputs)
             raise Refused(400, f"the model has no input {name[:100]!r}; its inputs: {names}")

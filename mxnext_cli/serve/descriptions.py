@@ -175,8 +175,8 @@ def _page(content: bytes, kind: str, script: str, style: str) -> Response:
 def _draw(model: LoadedModel) -> str:
     shapes = {n: (1, *s) for n, s in model.decoder.shapes.items()}
     complete = set(shapes) >= set(model.model.inputs)
-    known = model.model.complete_shapes(shapes) if complete else {}
-    return page_text(model.model.symbol, known, model.model.parameters, model.name)
+    variable_shapes = model.model.complete_shapes(shapes) if complete else {}
+    return page_text(model.model.symbol, variable_shapes, model.model.parameters, model.name)
 
 
 # -- the OpenAPI document --------------------------------------------------------------------------

@@ -105,7 +105,7 @@ class Share:
 
     @contextlib.contextmanager
     def arriving(self, timeout: float) -> Iterator[None]:
-        """Give the body up if it takes too long, or for smaller ones if there is no room."""
+        """Abort the body if it takes too long, or to make room for smaller ones."""
         late = (408, "the body did not arrive in time")
         timer = asyncio.get_running_loop().call_later(timeout, self.give_up, *late)
         self._budget.arriving.add(self)
@@ -135,7 +135,7 @@ class Budget:
         self.arriving: set[Share] = set()
 
     def make_room(self, share: Share, size: int) -> None:
-        """Give up larger bodies until a request can hold so many bytes, or refuse it."""
+        """Abort larger bodies until a request can hold that many bytes, or refuse the request."""
         while size > share.bytes and self.in_use + size - share.bytes > self._limit:
             largest = max(self.arriving - {share}, key=lambda s: s.bytes, default=None)
             if largest is None or largest.bytes <= size:

@@ -158,11 +158,11 @@ class _TokenEmbedding(vocab.Vocabulary):
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
-        known, kind = _names_of(cls), cls.__name__.lower()
-        if pretrained_file_name not in known:
+        names, kind = _names_of(cls), cls.__name__.lower()
+        if pretrained_file_name not in names:
             raise KeyError(
                 f"Cannot find pretrained file {pretrained_file_name} for token embedding {kind}. "
-                f"{did_you_mean(pretrained_file_name, known)} Valid pretrained files are those of "
+                f"{did_you_mean(pretrained_file_name, names)} Valid pretrained files are those of "
                 f"get_pretrained_file_names({kind!r})."
             )
 

@@ -331,7 +331,9 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
     if positions is not None and old is not None and positions != old:
         if sorted(positions) != sorted(old):
             odd = sorted({*positions} ^ {*old})
-            raise MXNetError(f"{path!r} is of a Trainer of other parameters: {', '.join(odd)}.")
+            raise MXNetError(
+                f"{path!r} was saved from a Trainer with other parameters: {', '.join(odd)}."
+            )
         _reorder(trainer._optimizer, updaters, {i: positions.index(p) for i, p in enumerate(old)})
     trainer._scale = saved["scale"]
     scaler = getattr(trainer, "_amp_loss_scaler", None)

@@ -106,17 +106,17 @@ def _taken_out(
 
     If the archive's own hash was checked, those of its members need not be.
     """
-    contents = dict(_members(archive, {wanted.name for wanted in missing}))
+    contents = dict(_members(archive, {file_info.name for file_info in missing}))
     complete = True
-    for wanted in missing:
-        content = contents.get(wanted.name)
+    for file_info in missing:
+        content = contents.get(file_info.name)
         if content is None:
             complete = False
             continue
-        if not is_checked and hashlib.sha1(content).hexdigest() != wanted.sha1:
+        if not is_checked and hashlib.sha1(content).hexdigest() != file_info.sha1:
             complete = False
             continue
-        with replacing(Path(root, wanted.name)) as file:
+        with replacing(Path(root, file_info.name)) as file:
             file.write(content)
     return complete
 

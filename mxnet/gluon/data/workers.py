@@ -269,7 +269,7 @@ class WorkerProcesses(TorchLoader):
             return iter(self)
 
     def batches(self, arrivals: Iterator[Packed | Failure]) -> Iterator[Any]:
-        """Go through the batches of an epoch."""
+        """Iterate over the batches of an epoch."""
         while True:
             with self._explained():
                 answer: Any = next(arrivals, _END)

@@ -124,7 +124,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
 
 def _fetch(file_name: str, sha1: str, target: Path) -> None:
-    """Bring a zipped parameter file from a mirror; atomically, after checking it."""
+    """Download a zipped parameter file from a mirror, and write it atomically after a check."""
     addresses = repository_addresses(_url_format.format(repo_url="", file_name=file_name))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:

@@ -295,7 +295,7 @@ class Embedding(HybridBlock):
         return super().__call__(x, *args)
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
-        """Look the indices up."""
+        """Look up the rows of the indices."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ class TorchParameter(Parameter):
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Keep the values of the module, on the given context; fill anew if `force_reinit`.
+        """Keep the values of the module, on the given context; reinitialize with `force_reinit`.
 
         Parameters
         ----------

@@ -342,7 +342,7 @@ class Parameter:
     def _init_impl(
         self, data: NDArray, ctx_list: Sequence[Context], is_owned: bool = False
     ) -> None:
-        """Put copies of the data on all contexts; one may be the data itself if it is owned."""
+        """Copy the data to all contexts; one copy may be the data itself if it is owned."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = places_of(self._ctx_list)
         if is_np_array():

@@ -121,7 +121,7 @@ class SequentialRNNCell(_CellStack, RecurrentCell):
         return self._step(inputs, states)
 
     def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: this stack is not hybrid, `HybridSequentialRNNCell` is."""
+        """Not supported: use `HybridSequentialRNNCell` for hybrid cells."""
         raise NotImplementedError
 
 
@@ -176,7 +176,7 @@ class BidirectionalCell(HybridRecurrentCell):
         self._output_prefix = output_prefix
 
     def __call__(self, inputs: Any, states: list) -> Any:
-        """Refuse: one step alone has no second direction."""
+        """Not supported: both directions need the whole sequence."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def __repr__(self) -> str:

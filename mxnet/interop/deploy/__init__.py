@@ -99,9 +99,9 @@ def deploy(
     source = as_model(model, params, shapes, kinds)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".deploy") as scratch:
-        given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
-        sample = Sample.of(source, given)
-        report = TARGETS[to](source, Path(scratch), sample, tolerance, given, runtime)
+        cases = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        sample = Sample.of(source, cases)
+        report = TARGETS[to](source, Path(scratch), sample, tolerance, cases, runtime)
         _publish(Path(scratch), target)
     report.path = str(target)
     return report

@@ -311,7 +311,7 @@ class BaseSparseNDArray(NDArray):
     # -- what has no meaning here -------------------------------------------------------------
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """Refuse: sparse arrays keep their shape."""
+        """Not supported: sparse arrays cannot be reshaped."""
         raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
 
     def _at(self, idx: Any) -> Any:
@@ -321,7 +321,7 @@ class BaseSparseNDArray(NDArray):
         raise NotSupportedForSparseNDArray(self._slice, "x[start:stop] of a csr array", start, stop)
 
     def as_np_ndarray(self) -> NDArray:
-        """Refuse: `mx.np` has no sparse arrays."""
+        """Not supported: `mx.np` has no sparse arrays."""
         raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray")
 
     def _densified(self) -> Tensor:
@@ -358,7 +358,7 @@ class BaseSparseNDArray(NDArray):
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
     def _receive_sparse(self, gradient: Tensor, req: str) -> None:
-        """Take a gradient that torch made, sparse or dense."""
+        """Store a gradient from torch, sparse or dense."""
         raise NotImplementedError
 
     # -- the rest -----------------------------------------------------------------------------

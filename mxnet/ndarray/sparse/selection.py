@@ -126,7 +126,7 @@ def slice_rows(call: Call) -> CSRNDArray | None:
 
 @kernel(concat)
 def concatenate_rows(call: Call) -> CSRNDArray | None:
-    """Put csr matrices below each other."""
+    """Stack csr matrices along the first axis."""
     arrays = call.all_of(CSRNDArray)
     if not arrays or call.attrs["dim"] != 0:
         return None
@@ -202,7 +202,7 @@ def total_squares(call: Call) -> NDArray:
 
 @kernel(linear_regression_output, logistic_regression_output, records=True)
 def compared_with_label(call: Call) -> NDArray | None:
-    """Take a csr label; its dense form is what the loss needs."""
+    """Accept a csr label, which is converted to dense."""
     data, label = call.arrays
     if call.stypes[0] != DENSE or not isinstance(label, CSRNDArray):
         return None

@@ -174,7 +174,7 @@ class NumpyNamespace(OperatorNamespace):
         return str(ctx)
 
     def require_array(self, name: str, value: Any) -> None:
-        """Refuse what is not an array of the namespace."""
+        """Raise for values that are not arrays of the namespace."""
         if not self.is_array(value):
             raise InvalidType(
                 f"Argument {name} must have {self.array_class.__name__} type, but got {value!r} of "
@@ -188,7 +188,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_order(order: str) -> None:
-    """Refuse memory layouts other than row-major."""
+    """Raise for memory layouts other than row-major."""
     if order != "C":
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
 

@@ -39,7 +39,7 @@ class Logger:
         """Start; a resumed training gives the epochs that are done."""
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Take an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
+        """Log an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
         raise NotImplementedError
 
     def end(self) -> None:

@@ -91,7 +91,7 @@ class History(Mapping[str, list[float]]):
         return {"epoch": list(self.epoch), "time": list(self.time), "metrics": metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the content of a checkpoint, which must be numbers and nothing else."""
+        """Restore the content of a checkpoint, which must be numbers."""
         if not isinstance(state, Mapping):
             raise FormatError(f"The history of a checkpoint is a {type(state).__name__}, no dict.")
         epoch, seconds = _read_numbers(state, "epoch", int), _read_numbers(state, "time", float)

@@ -334,7 +334,7 @@ class Estimator:
                 handler.batch_begin(self, batch=batch)
             _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
             results = {"batch": batch, "pred": pred, "label": label, "loss": loss}
-            # A list: every handler is called, also after one of them asked to stop.
+            # A list: every handler is called, even after one has requested a stop.
             answers = [handler.batch_end(self, **results) for handler in batch_end]
             tracker.step(self.train_metrics)
             resuming.after_batch()

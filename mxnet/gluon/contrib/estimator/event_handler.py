@@ -331,7 +331,7 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         estimator.logger.info((text + self._values()).rstrip())
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Look at the clock."""
+        """Start the timer of the batch."""
         if isinstance(self.log_interval, int):
             self.batch_start = time.time()
 

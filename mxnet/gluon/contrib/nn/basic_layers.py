@@ -134,7 +134,7 @@ class SparseEmbedding(Block):
         )
 
     def forward(self, x: Any) -> Any:
-        """Look the indices up."""
+        """Look up the rows of the indices."""
         weight = self.weight.row_sparse_data(x)
         return nd.Embedding(x, weight, name="fwd", **self._kwargs)
 

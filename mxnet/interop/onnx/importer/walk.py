@@ -59,7 +59,7 @@ class Importer:
         self._note_all(infer_shapes(model).graph)
 
     def _note_all(self, graph: Any) -> None:
-        """Note the shapes and types that ONNX infers; what it does not know stays unknown."""
+        """Record the shapes and types that ONNX infers; others stay unknown."""
         for info in (*graph.value_info, *graph.input, *graph.output):
             self._note(info)
         for node in graph.node:
@@ -238,7 +238,7 @@ class Importer:
             self.values[proto.output[0]].elements = elements
 
     def _count_folded(self, arrays: Sequence[np.ndarray]) -> None:
-        """Refuse a model whose constants grow far beyond its file."""
+        """Raise if the constants of a model become much larger than its file."""
         self._folded_bytes += sum(array.nbytes for array in arrays)
         limit = MAX_FOLDED_BYTES + FOLDED_PER_BYTE * self._file_bytes
         if self._folded_bytes > limit:

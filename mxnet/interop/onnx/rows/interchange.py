@@ -145,7 +145,7 @@ _scatter("_onnx_scatter_nd", "ScatterND", False)
 
 @row("_onnx_non_max_suppression")
 def non_max_suppression(g: Builder, call: Call, *xs: str) -> str:
-    """Keep boxes that no better one covers."""
+    """Keep boxes that do not overlap with a better one."""
     boxes, scores, limit, *bounds = xs
     most = g.cast(limit, call.dtypes[2], INT64)
     center = int(call.attrs["center_point_box"])

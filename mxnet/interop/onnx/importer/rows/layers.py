@@ -368,7 +368,7 @@ def _pads_after(node: OnnxNode, x: Value, where: Window) -> list[int]:
 
 @imports("MaxUnpool")
 def max_unpool(node: OnnxNode, x: Value, indices: Value, shape: Value | None = None) -> Any:
-    """Put elements back where a pooling took them from."""
+    """Scatter elements to the positions from which a pooling took them."""
     where = window(node, x)
     sides = zip(x.sizes[2:], *where, strict=True)
     small = (*x.sizes[:2], *((n - 1) * s + k - b - a for n, k, s, _, b, a in sides))

@@ -304,7 +304,7 @@ def non_max_suppression(
     overlap: Value | None = None,
     least: Value | None = None,
 ) -> Any:
-    """Keep boxes that no better one covers."""
+    """Keep boxes that do not overlap with a better one."""
     defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
     bounds = [
         F.reshape(v.symbol, shape=(1,)) if v is not None else node.parameter(default, "default")
