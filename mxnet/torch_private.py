@@ -113,12 +113,12 @@ run_backward: Callable[..., Sequence[Tensor | None] | None] = choose(
 
 
 def is_freed_error(error: RuntimeError) -> bool:
-    """Return whether torch refuses to go through a graph that backward has freed."""
+    """Return whether torch's error is about a graph that backward has freed."""
     return "second time" in str(error)
 
 
 def is_overwritten_error(error: RuntimeError) -> bool:
-    """Return whether torch misses a value that was overwritten since it was saved."""
+    """Return whether torch's error is about a saved value that was overwritten."""
     return "modified by an inplace operation" in str(error)
 
 
@@ -288,7 +288,7 @@ _DispatchMode: Any = choose(
 
 
 class KernelWatcher(_DispatchMode):
-    """Base of what sees each kernel that runs."""
+    """Base class of observers of each kernel call."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -544,7 +544,7 @@ def _packs_convolutions(kernels: ConvolutionKernels) -> bool:
 
 @cache
 def dense_kernels() -> DenseKernels | None:
-    """Return oneDNN's dense layers; None where plain ones are to be used."""
+    """Return oneDNN's dense layers, or None to use plain ones."""
     return choose(
         "dense_kernels",
         "multiply by weights that are packed once",
@@ -559,7 +559,7 @@ def dense_kernels() -> DenseKernels | None:
 
 @cache
 def convolution_kernels() -> ConvolutionKernels | None:
-    """Return oneDNN's convolutions; None where plain ones are to be used."""
+    """Return oneDNN's convolutions, or None to use plain ones."""
     return choose(
         "convolution_kernels",
         "convolve, add and activate in one pass, with weights that are packed once",
@@ -575,7 +575,7 @@ def convolution_kernels() -> ConvolutionKernels | None:
 
 @cache
 def int8_kernels() -> Int8Kernels | None:
-    """Return oneDNN's 8-bit layers; None where float kernels are to be used."""
+    """Return oneDNN's 8-bit layers, or None to use float kernels."""
     return choose(
         "int8_kernels",
         "compute 8-bit layers",
@@ -606,7 +606,7 @@ def collate_functions() -> dict[type, Callable]:
 
 
 class WorkerParts(NamedTuple):
-    """What torch's `DataLoader` iterates over its workers with."""
+    """The parts with which torch's `DataLoader` iterates over its workers."""
 
     iterator: type
     watch: Callable[[int, tuple[int, ...]], None]
@@ -641,7 +641,7 @@ def is_view_kernel(kernel: Any) -> bool:
 
 @cache
 def data_dependent_errors() -> tuple[type[Exception], ...]:
-    """Return what torch raises where a program depends on values while it is recorded."""
+    """Return torch's exceptions for programs that depend on values while they are traced."""
 
     def find() -> tuple[type[Exception], ...]:
         errors = import_module("torch._subclasses.fake_tensor")

@@ -1,4 +1,4 @@
-"""Switches between classic and NumPy semantics, and a few questions to the system.
+"""Switches between classic and NumPy semantics, and system queries.
 
 Two switches belong to each thread: the semantics of shapes (kept in `base`) and the class of
 new arrays, legacy ones or those of `mx.np`.
@@ -68,7 +68,7 @@ def is_np_array() -> bool:
 
 
 def set_np_shape(active: bool | int) -> bool:
-    """Choose NumPy's meaning of shapes, or the classic one; return what was chosen before.
+    """Set NumPy or classic shape semantics; return the previous setting.
 
     In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
     mean "unknown".
@@ -98,7 +98,7 @@ def _log_once(message: str) -> None:
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Choose both meanings at once; arrays of `mx.np` need NumPy's shapes.
+    """Set both semantics; arrays of `mx.np` require NumPy shapes.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def reset_np() -> None:
 
 @contextmanager
 def np_shape(active: bool = True) -> Iterator[None]:
-    """Return a scope in which shapes have NumPy's meaning, or with False the classic one.
+    """Return a scope with NumPy shape semantics, or with False classic ones.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _decorate_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
 
 
 def use_np_shape(func: Thing) -> Thing:
-    """Run a function, or all methods of a class, with NumPy's meaning of shapes.
+    """Run a function, or all methods of a class, with NumPy shape semantics.
 
     Parameters
     ----------

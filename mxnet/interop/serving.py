@@ -1,4 +1,4 @@
-"""`mx.client`: asks a model that `mx serve` serves, on this machine or another."""
+"""`mx.client`: a client for models served by `mx serve`, on this machine or another."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ aten = torch.ops.aten
 
 
 def data_dependent_errors() -> tuple[type[Exception], ...]:
-    """Return what torch raises where a kernel asks for a value while it is recorded."""
+    """Return torch's exceptions for kernels that read values while they are traced."""
     from torch.fx.experimental.symbolic_shapes import (  # lazy import: it brings in SymPy
         GuardOnDataDependentSymNode,
     )
@@ -52,7 +52,7 @@ class NeedsValues(Exception):
 
 @dataclass
 class TorchCall:
-    """One node that is being written, with what is known about it."""
+    """One node to write, with its known shapes and types."""
 
     node: Node
     attrs: dict[str, Any]
@@ -188,7 +188,7 @@ class TorchWriter:
         return used
 
     def _value(self, value: Any) -> Any:
-        """Return a value as an fx node; a variable is read now if it was not read before."""
+        """Return a value as an fx node; a variable gets its node on first use."""
         if not isinstance(value, Node):
             return value
         if value not in self._read and value.name in self._params:
@@ -271,7 +271,7 @@ class TorchWriter:
         return TorchCall(node, self._complete_attrs(node), shapes, dtypes, self.dtypes[node])
 
     def _complete_attrs(self, node: Node) -> dict[str, Any]:
-        """Return the attributes, with the inferred shape where 0 leaves a size open."""
+        """Return the attributes, with 0 in shapes replaced by inferred sizes."""
         attrs, shape = node.typed, node.typed.get("shape")
         if node.inputs or not isinstance(shape, tuple) or 0 not in shape or is_np_shape():
             return attrs
@@ -301,7 +301,7 @@ class TorchWriter:
         return created if result is target else self.method("to", created, target)
 
     def _trace_kernel(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
-        """Write the torch functions that a kernel calls, for the shapes that are known."""
+        """Write the torch functions that a kernel calls, for the known shapes."""
         node = call.node
         reason = REFUSED.get(call.op.name)
         if reason is not None:
@@ -421,7 +421,7 @@ class TorchWriter:
 
 
 def _explain(op: Op, error: Exception) -> str:
-    """Return in plain words why the kernel of an operator cannot be recorded."""
+    """Return a message that says why the kernel of an operator cannot be traced."""
     if isinstance(error, NeedsValues):
         return (
             "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "
@@ -435,7 +435,7 @@ def _explain(op: Op, error: Exception) -> str:
 
 
 class _NoValues(TorchFunctionMode):
-    """Stops kernels that leave torch with the values of a tensor, which are not there yet."""
+    """Raises for kernels that read a tensor's values outside torch: tracing has no values."""
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -455,7 +455,7 @@ def _by_position(node: Node, tensors: Sequence[Tensor]) -> Sequence[Tensor | Non
 
 
 def _has_effect(node: fx.Node) -> bool:
-    """Return whether a node must stay even if nothing reads it, such as a check of values."""
+    """Return whether an unused node must be kept, such as a check of values."""
     return node.op in ("placeholder", "output") or (node.op == "call_function" and node.is_impure())
 
 

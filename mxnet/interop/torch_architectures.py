@@ -1,4 +1,4 @@
-"""Networks of the zoo that differ from torchvision's of the same name: made to fit its weights."""
+"""Adapt networks of the zoo that differ from torchvision's of the same name to its weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTTLENECK = "layer1.0.conv3.weight"
 
 @contextmanager
 def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
-    """Change a network where torchvision's of the same shapes computes something else.
+    """Change a network whose torchvision counterpart has equal shapes but another computation.
 
     A warning says what was changed, as a file of parameters alone does not tell it. If loading
     fails, the network stays as it was.
@@ -72,7 +72,7 @@ def _replace_output(net: MobileNetV2, layer: HybridBlock) -> None:
 
 
 def fit_layers(net: Block, layers: Layers) -> Layers:
-    """Return a checkpoint's layers with those added that ours has and that change nothing.
+    """Return a checkpoint's layers, with identity layers added where our network has more.
 
     Behind ReLU6 an identity convolution, a normalization by mean 0 and variance 1, and another
     ReLU6 return what they get.

@@ -1,7 +1,7 @@
 """How operators are written with torch's own functions, for readable code.
 
 Rows are keyed by registered operators. What has no row is written as the torch functions that its
-kernel calls (see `to_torch`), so a row is needed for the sake of reading, not of computing.
+kernel calls (see `to_torch`), so rows only improve readability.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def logistic_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
 
 @row("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", ignores=("label",))
 def regression_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
-    """The data as it is; the label is for training."""
+    """The data, unchanged; the label is for training."""
     return x
 
 

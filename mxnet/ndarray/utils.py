@@ -83,7 +83,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
 
 
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
-    """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names.
+    """Load a file of `save` or MXNet: a list, or a dict if the arrays have names.
 
     A name that ends in ``.safetensors`` is read as such a file.
 

@@ -1,6 +1,6 @@
 """Functions that NumPy computes: arrays go to the host and their results come back.
 
-They have no gradient, so inside `autograd.record()` they are refused.
+They have no gradient, so inside `autograd.record()` they raise an error.
 """
 
 from __future__ import annotations

@@ -350,7 +350,7 @@ def _without_arrays(values: Any) -> Any:
 def empty(
     shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None
 ) -> ndarray:
-    """Return a new array whose values are not to be relied on.
+    """Return a new, uninitialized array.
 
     Parameters
     ----------

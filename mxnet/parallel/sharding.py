@@ -1,4 +1,4 @@
-"""Arrays that are split over the ranks: each owns a part, and sees only the sums of that part.
+"""Arrays that are split over the ranks: each owns a part, and receives only the sums of that part.
 
 Together, `ShardedReducer` (every rank sends each part to its owner) and `Gathering` (every owner
 sends its part to all) send as many bytes as an all-reduce. In between, the owner alone updates.
@@ -43,7 +43,7 @@ class Partition:
         return self._bounds[key]
 
     def add(self, shapes: Mapping[Any, Sequence[int]]) -> None:
-        """Assign arrays, given by their shapes, so that all ranks own about the same."""
+        """Assign arrays, given by their shapes, evenly to the ranks."""
         for key, shape in sorted(shapes.items(), key=lambda item: -math.prod(item[1])):
             rows, row = shape[0], math.prod(shape[1:])
             if self.splits and rows >= self.size and rows * row >= MIN_SPLIT_ELEMENTS:
@@ -84,7 +84,7 @@ class PendingShards(PendingBucket):
         self._total: Tensor | None = None
 
     def complete(self) -> Tensor:
-        """Wait for all ranks, drop the buffer, and return the sums of what they sent."""
+        """Wait for all ranks, release the buffer, and return the sums."""
         if self._total is None:
             self.reducer.group.finish(self.work, self.what)
             first, *others = self._received.unbind(0)

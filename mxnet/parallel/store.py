@@ -1,4 +1,4 @@
-"""The job's key-value service, at which its processes meet: `StoreServer` and `JobStore`.
+"""The job's key-value service for the rendezvous: `StoreServer` and `JobStore`.
 
 torch's TCPStore has the same methods, but lets everybody who can connect read and write.
 """
@@ -109,7 +109,7 @@ class JobStore(dist.Store):
 
     @property
     def own_host(self) -> str:
-        """The address at which this process is reached from where the server is."""
+        """The address of this process as seen by the server."""
         return self._channel.own_host
 
     def _request(
@@ -167,7 +167,7 @@ class JobStore(dist.Store):
     def compare_set(
         self, key: str, expected_value: str | bytes, desired_value: str | bytes
     ) -> bytes:
-        """Replace a value if it is the expected one, "" for none; return the one that counts."""
+        """Replace a value if it equals the expected one ("" if missing); return the current one."""
         parts = (_as_bytes(expected_value), _as_bytes(desired_value))
         return bytes(self._request("compare_set", [key], *parts)[1][0])
 

@@ -1,4 +1,4 @@
-"""Horovod's names for training: an optimizer that averages, and what all workers share."""
+"""Horovod's names for training: averaging optimizer, broadcast of parameters, sums of metrics."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def broadcast_parameters(
     prefix: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Overwrite parameters by those of a worker; one that waits for its shape does so later.
+    """Overwrite parameters by those of a worker; deferred ones on initialization.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether arrays, symbols or optimizers are the same within tolerances, and where they differ."""
+"""Comparison of arrays, symbols and optimizers within tolerances."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def get_atol(atol: Tolerance = None, dtype: np.dtype = _FLOAT64) -> Any:
 
 
 def get_etol(etol: float | None = None) -> float:
-    """Return which part of the elements may differ: the one given, or none.
+    """Return the fraction of elements that may differ: the given one, or 0.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple
 def locationError(
     a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[str], maxError: bool = False
 ) -> str:
-    """Return a line that says where two arrays differ, and what they have there.
+    """Return a line with the position and the values at which two arrays differ.
 
     Parameters
     ----------
@@ -518,7 +518,7 @@ def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
 
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """Compare arrays, or tuples of them however deep; None is equal to everything.
+    """Compare arrays, or nested tuples of them; None is equal to everything.
 
     Parameters
     ----------

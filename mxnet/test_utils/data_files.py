@@ -43,7 +43,7 @@ def download(
     retries: int = 5,
     sha1_hash: str | None = None,
 ) -> str:
-    """Download a file and return its path; it appears whole or not at all.
+    """Download a file atomically and return its path.
 
     Parameters
     ----------

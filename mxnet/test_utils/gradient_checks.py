@@ -104,7 +104,7 @@ def _random_gradients(
     stypes: Mapping[str, str] | None,
     ctx: Context,
 ) -> dict[str, NDArray]:
-    """Return gradient arrays full of random numbers, so that what is not written is seen."""
+    """Return gradient arrays of random numbers, so that unwritten elements are detected."""
     gradients = {}
     for name in names:
         like = location[name]
@@ -435,7 +435,7 @@ def _fine_executor(
     ctx: Context,
     training: bool,
 ) -> Executor:
-    """Return an executor for differences: in float64, as small ones need, if operators allow."""
+    """Return an executor for finite differences, in float64 if the operators support it."""
 
     def finer(arrays: Mapping[str, NDArray] | None) -> dict[str, NDArray] | None:
         if arrays is None:

@@ -27,7 +27,7 @@ TRAINED_ROLES = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 
 
 class LayerCost(NamedTuple):
-    """One operator of a graph, and what it costs to run it once.
+    """One operator of a graph, and the cost of one run.
 
     `multiply_adds` counts matrix products and convolutions, as is usual; None where it is not
     known, which is so of operators that run graphs or programs of the user.
@@ -138,7 +138,7 @@ def _trace(
 
 
 def _trained_variables(entry: Entry, data: frozenset[str]) -> list[Node]:
-    """Return the parameters behind an input of a layer: itself, or what it is put together from.
+    """Return the parameters of an input of a layer: itself, or its concatenated parts.
 
     Recurrent layers of Gluon join their weights in the graph.
     """
@@ -246,7 +246,7 @@ class Table:
         self.lines: list[str] = []
 
     def row(self, *fields: object) -> None:
-        """Add a line; what does not fit into its column is cut."""
+        """Add a line; values are truncated to their columns."""
         line = ""
         for field, end in zip(fields, self.positions, strict=True):
             line = (line + str(field))[:end].ljust(end)

@@ -16,7 +16,7 @@ def plot_history(
     path: str | os.PathLike[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Any:
-    """Draw what `fit` returned: a chart for each metric, training and validation together.
+    """Plot the result of `fit`: a chart for each metric, with training and validation.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plot_history(
 
 @functools.cache
 def _figure_class() -> Any:
-    """Return a figure that notebooks show without pyplot, which would keep it forever."""
+    """Return a figure that notebooks show without pyplot, which would never free it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

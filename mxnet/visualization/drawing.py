@@ -1,4 +1,4 @@
-"""Drawings of networks by Python alone: boxes, colors, labels and arrows, their layout, SVG.
+"""Drawings of networks in pure Python: boxes, colors, labels and arrows, their layout, SVG.
 
 The layout is layered: inputs on top, every box below those it reads, few crossings.
 """
@@ -56,7 +56,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Data that goes from one box to another, and what it looks like."""
+    """An arrow for data between two boxes, and its style."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ def diagram(
     dtype: Mapping[str, Any] | None = None,
     hide_weights: bool = True,
 ) -> Diagram:
-    """Return what to draw of a symbol; shapes and types of inputs put labels on the arrows."""
+    """Return the diagram of a symbol; given shapes and types of inputs, arrows have labels."""
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be a Symbol")
     nodes = [n for n in symbol._graph.nodes if not (hide_weights and is_parameter(n))]
@@ -192,7 +192,7 @@ Key = str | tuple[int, int]  # a box, or the passage of arrow number i through l
 
 
 class Layout(NamedTuple):
-    """Where things are: x of every place, the layer of every box, the places of every arrow."""
+    """The layout: x of every place, the layer of every box, the places of every arrow."""
 
     x: dict[Key, float]
     layer: dict[str, int]

@@ -1,4 +1,4 @@
-"""A plot of the metrics that grows while a network trains."""
+"""A live plot of the metrics during training."""
 
 from __future__ import annotations
 

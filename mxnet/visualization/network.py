@@ -1,4 +1,4 @@
-"""`plot_network`: a graphviz drawing of a network; it can draw itself where graphviz cannot."""
+"""`plot_network`: a graphviz drawing of a network; it works without ``dot``, too."""
 
 from __future__ import annotations
 

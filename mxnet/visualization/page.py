@@ -96,7 +96,7 @@ def _asset(name: str) -> str:
 def page_data(
     symbol: Symbol, shape: Mapping[str, Shape], params: Mapping[str, NDArray], title: str
 ) -> dict[str, Any]:
-    """Return what the page shows, as plain containers."""
+    """Return the data of the page, as plain containers."""
     graph = symbol._graph
     input_shapes = {**{name: array.shape for name, array in params.items()}, **shape}
     shapes = infer_shapes(graph, input_shapes)

@@ -1,4 +1,4 @@
-"""What stands before every request (ASGI): who may ask, what is ambiguous, counters, the log.
+"""Middleware of every request (ASGI): access, checks, counters, the log.
 
 The HTTP server parses requests and owns connections. What it leaves to applications is here: one
 Host, no request that two servers could read differently, a time for a body to arrive and for a
@@ -68,7 +68,7 @@ def host_name(host: str) -> str | None:
 
 
 class Guard:
-    """Refuses requests that other web pages or strangers send, or that are ambiguous.
+    """Refuses requests from other web sites or without authorization, and ambiguous ones.
 
     A page of another site can let its own name point at this machine (DNS rebinding): so names
     must be known. Addresses in numbers cannot be used that way.
@@ -115,7 +115,7 @@ class Guard:
 
 
 class Exchange:
-    """A request and its answer, as the server passes them."""
+    """A request and its response in ASGI."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, timeout: float) -> None:
         self._receive, self._send, self._timeout = receive, send, timeout
@@ -141,7 +141,7 @@ class Exchange:
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, in pieces: each is taken in time, or the answer ends.
+        """Send a part of the response in pieces; a piece that is not received in time ends it.
 
         If the body of the request has not arrived, the answer has no length: the server would close
         the connection after so many bytes, and the answer would be lost in a reset.

@@ -1,6 +1,6 @@
 """Arrays from the bytes of `.npy`, `.npz`, safetensors and JSON, none of which is trusted.
 
-Sizes that a file claims are compared with the bytes that are there before memory is taken. JSON is
+Sizes that a file claims are compared with its bytes before memory is allocated. JSON is
 read in pieces of bounded size, without Python objects for each list and number: a tree of objects
 takes up to a hundred times the bytes of its text, and making it stops every other thread.
 
@@ -64,7 +64,7 @@ def read_npy(content: Content) -> np.ndarray:
 
 @functools.lru_cache(maxsize=128)
 def _read_npy_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, order and type; clients send the same few headers again and again."""
+    """Return shape, order and type; cached, as clients repeat the same few headers."""
     file = io.BytesIO(header)
     try:
         version = np.lib.format.read_magic(file)

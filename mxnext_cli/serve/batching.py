@@ -1,4 +1,4 @@
-"""Requests joined into batches, which a thread runs on one prepared model."""
+"""Combine requests into batches, which a thread runs on one prepared model."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class QueueFull(Exception):
 
 
 class Stopping(Exception):
-    """The server is being stopped and takes no more requests."""
+    """Raised while the server is stopping and accepts no requests."""
 
 
 class ModelExit(Exception):
-    """The model raised what would end a program, such as SystemExit."""
+    """Raised if the model raises an exception that would end a program, such as SystemExit."""
 
 
 class Job(NamedTuple):
-    """One request: its arrays, how many samples, who waits for it, and since when."""
+    """One request: its arrays, number of samples, future and arrival time."""
 
     inputs: Arrays
     rows: int
@@ -42,12 +42,12 @@ class Job(NamedTuple):
     since: float
 
     def signature(self) -> tuple:
-        """Return what requests must share to be joined."""
+        """Return the key that requests of one batch share."""
         return tuple((n, a.shape[1:], a.dtype.str) for n, a in sorted(self.inputs.items()))
 
 
 class RowLimit:
-    """How many samples a batch may have so that requests are answered in time.
+    """The adaptive maximum of samples per batch, to meet the target latency.
 
     A request waits for the batch before it and for its own, so each may take half of the target.
     The limit is halved when a batch took longer, and grows by one for each that was quick.

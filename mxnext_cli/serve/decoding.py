@@ -93,7 +93,7 @@ class Decoder:
         self._preparation, self._max_rows = preparation, limits.max_rows
 
     def max_bytes(self, content_type: str) -> int:
-        """Return how large a body of a kind can be; refuse other kinds."""
+        """Return the maximum size of a body of a kind; raise for other kinds."""
         kind = media_type(content_type)
         limits = self.body_limits
         if kind.startswith("image/"):
@@ -110,7 +110,7 @@ class Decoder:
 
     @staticmethod
     def is_cheap(content_type: str) -> bool:
-        """Whether a small body of a kind is decoded in next to no time."""
+        """Whether decoding a small body of a kind is cheap."""
         kind = media_type(content_type)
         return not kind.startswith("image/") and kind not in (NPZ, FORM, BINARY)
 

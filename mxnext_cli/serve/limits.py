@@ -1,4 +1,4 @@
-"""Limits of a server: what a request may hold, and how many bytes requests hold together."""
+"""Limits of a server: sizes of requests, and their total memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Limits:
 
 
 class BodyLimits:
-    """How large the bodies for one model can be, by their kind.
+    """The maximum sizes of bodies for one model, by their kind.
 
     The shapes of the inputs say how many numbers a request of `max_rows` samples holds; where a
     shape is not known, only the limits of the server count.
@@ -91,7 +91,7 @@ class Share:
         self.refusal: tuple[int, str] | None = None  # why the task was canceled
 
     def hold(self, size: int) -> None:
-        """Hold so many bytes in place of those before; refuse if there is no room."""
+        """Change the reservation to this many bytes; raise if there is no room."""
         self._budget.make_room(self, size)
         self._budget.in_use += size - self.bytes
         self.bytes = size

@@ -89,7 +89,7 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class BaseSparseNDArray(NDArray):
-    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` or the like.
+    """Base class of csr and row_sparse arrays, which `mx.nd.sparse.csr_matrix` and others make.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class BaseSparseNDArray(NDArray):
         raise NotImplementedError
 
     def _dense(self) -> Tensor:
-        """Return the dense form, perhaps in the memory of the values: not for writing."""
+        """Return the dense form, for reading only: it may share the memory of the values."""
         raise NotImplementedError
 
     def _like(self, values: Tensor) -> Self:
@@ -208,7 +208,7 @@ class BaseSparseNDArray(NDArray):
         return wrap_plain(NDArray, self._indices.clone(), self._ctx)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         raise NotImplementedError
 
     # -- to and from elsewhere ----------------------------------------------------------------
@@ -332,7 +332,7 @@ class BaseSparseNDArray(NDArray):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make a gradient array, by default of this storage type, and become a graph's leaf."""
+        """Allocate a gradient array, by default of this storage type, and become a leaf."""
         self._attach(grad_req, None, stype)
 
     def _attach(self, req: str, target: NDArray | None, stype: str | None) -> None:
@@ -471,7 +471,7 @@ class CSRNDArray(BaseSparseNDArray):
         return torch.sparse_csr_tensor(self._indptr, self._indices, self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         layout.check_csr(self._shape, *self._parts(), full_check)
 
     def asscipy(self) -> Any:
@@ -555,7 +555,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return torch.sparse_coo_tensor(self._indices[None], self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         layout.check_rows(self._shape, *self._parts(), full_check)
 
     def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:

@@ -291,7 +291,7 @@ def zeros(
 def zeros(
     stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
 ) -> NDArray:
-    """Make an array of a storage type that stores nothing.
+    """Make a sparse array of zeros.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def zeros(
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make a sparse array without values: of zeros, as nothing is stored.
+    """Make a sparse array without stored values, that is, of zeros.
 
     Parameters
     ----------

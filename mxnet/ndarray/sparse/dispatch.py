@@ -1,7 +1,7 @@
-"""What `apply` does when an input is sparse: a sparse kernel, or the dense one and a warning.
+"""Dispatch of `apply` for sparse inputs: a sparse kernel, or the dense one with a warning.
 
 A kernel takes a `Call` and returns an array, or None for storage types that it does not know.
-A kernel that does not record for itself gets its gradient from the dense operator.
+A kernel that does not record itself gets its gradient from the dense operator.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Call(NamedTuple):
 
     @property
     def arrays(self) -> list[NDArray]:
-        """The inputs of an operator of which none is optional."""
+        """The inputs of an operator without optional inputs."""
         return [a for a in self.inputs if a is not None]
 
     @property
     def array(self) -> BaseSparseNDArray:
-        """The input of an operator of one: sparse, as kernels run for sparse arrays only."""
+        """The sparse input of an operator with one input."""
         (array,) = self.inputs
         assert isinstance(array, BaseSparseNDArray)
         return array
@@ -91,7 +91,7 @@ class _Filled(torch.autograd.Function):
 
 
 def in_graph(array: NDArray | None) -> bool:
-    """Return whether a recorded computation reaches the array."""
+    """Return whether the array is part of a recorded computation."""
     return array is not None and graph_tensor(array) is not None
 
 
@@ -104,7 +104,7 @@ def dense_now(array: NDArray | None) -> Tensor | None: ...
 
 
 def dense_now(array: NDArray | None) -> Tensor | None:
-    """Return the dense form that an operator takes now: in the graph while recording."""
+    """Return the dense form as an operator's input, connected to the graph while recording."""
     if array is None:
         return None
     if not isinstance(array, BaseSparseNDArray):
@@ -117,7 +117,7 @@ def dense_now(array: NDArray | None) -> Tensor | None:
 
 
 def ghost_now(array: BaseSparseNDArray) -> Tensor | None:
-    """Return what represents a sparse array in the graph that is recorded now, if it is in it."""
+    """Return the tensor of a sparse array in the current recording, or None."""
     session = state.session
     if session is None or is_constant_now(array, session):
         return None
@@ -187,7 +187,7 @@ def _stypes_of(out: Any, count: int) -> list[str]:
 
 
 def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> Any:
-    """Fall back to the dense operator; what it changed in place goes back to sparse inputs."""
+    """Fall back to the dense operator; in-place changes are copied back to sparse inputs."""
     result, tensors = _run_dense(call)
     single = isinstance(result, Tensor)
     stypes = _stypes_of(call.out, 1 if single else len(result))
@@ -216,7 +216,7 @@ def _with_graph(
 
 
 def _write(name: str, out: Any, output: Any) -> Any:
-    """Write results into the arrays that the user gave, of whatever storage type."""
+    """Write results into the arrays that the user gave, of any storage type."""
     targets = list(out) if isinstance(out, list | tuple) else [out]
     results = output if isinstance(output, list) else [output]
     for target, result in zip(targets, results, strict=False):
@@ -254,14 +254,14 @@ def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any
 
 
 def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
-    """Write a dense operator's result into a sparse array, and say so."""
+    """Write a dense operator's result into a sparse array, with a warning."""
     _check_target(name, target, tuple(tensor.shape), dtypes.to_numpy(tensor.dtype))
     warn_of_operator(name, ["default"], [target.stype], {})
     target._take_dense(tensor)
 
 
 def sparse_gradient(variable: NDArray, gradient: Tensor) -> NDArray:
-    """Return a gradient that is sparse, or that of a sparse array, as an array."""
+    """Return a sparse gradient, or the gradient of a sparse array, as an array."""
     if gradient.layout is torch.strided:
         return wrap(NDArray, gradient, variable._ctx)
     gradient = gradient.coalesce()

@@ -183,7 +183,7 @@ class NumpyNamespace(OperatorNamespace):
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number of Python's, or counts as one, as NumPy's do."""
+    """Return whether a value is a Python or NumPy number."""
     return isinstance(value, Number)
 
 
@@ -334,7 +334,7 @@ def is_unary(name: str, op: Op) -> bool:
 
 
 def universal_functions(F: NumpyNamespace) -> dict[str, Maker]:
-    """Return what makes NumPy's universal functions that operators implement, by public names."""
+    """Return factories of the universal functions that operators implement, by public names."""
     makers = {}
     for registered in registry.names():
         op, name = registry.get(registered), registered.removeprefix("_npi_")

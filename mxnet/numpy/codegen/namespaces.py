@@ -71,7 +71,7 @@ def _eager_number(value: Any) -> dict[str, Any]:
 
 
 def _symbolic_number(value: Any) -> dict[str, Any]:
-    """Return a number as MXNet 1.9.1 writes it into graphs: whether it is an int is a fact."""
+    """Return a number as MXNet 1.9.1 writes it into graphs, which distinguish int and float."""
     return {"scalar": float(value), "is_int": isinstance(value, int)}
 
 
@@ -80,7 +80,7 @@ symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic
 
 
 def functions_of(F: NumpyNamespace, module: str) -> dict[str, Maker]:
-    """Return what makes the top-level functions of a namespace, by name."""
+    """Return factories of the top-level functions of a namespace, by name."""
     makers = {name: functools.cache(make) for name, make in universal_functions(F).items()}
     for name, other in SYNONYMS.items():
         if other in makers:
@@ -150,7 +150,7 @@ def _make(module: ModuleType, others: Callable[[str], Any] | None, name: str) ->
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
-    """Make a module show operators by their names without prefix, created on first access."""
+    """Add operators under their names without prefix to a module, created on first access."""
 
     def find(name: str) -> Callable:
         for prefix in PREFIXES:

@@ -337,7 +337,7 @@ def choice(
 
 
 def multinomial(F: NumpyNamespace, n: Any, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
-    """Draw how often each of several outcomes occurs in `n` trials, as int64.
+    """Draw the counts of each outcome in `n` trials, as int64.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def choose_style(show: bool | None = None, stream: Any = None) -> Style:
     setting = env.get("MXNET_PROGRESS").strip().lower()
     setting = {"": "auto", "1": "auto", "0": "off"}.get(setting, setting)
     if setting not in ("auto", "bar", "lines", "off"):
-        raise InvalidValue(f"MXNET_PROGRESS={setting!r} is not one of auto, bar, lines, off.")
+        raise InvalidValue(f"MXNET_PROGRESS={setting!r} is none of auto, bar, lines, off.")
     if show is False or (show is None and setting == "off"):
         return "off"
     if setting in ("bar", "lines"):

@@ -1,4 +1,4 @@
-"""Loggers that write the metrics of each epoch to a file or hand them to a service."""
+"""Loggers that write the metrics of each epoch to a file or a service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Logger:
-    """Writes the metrics of each epoch somewhere; subclass it for a place of your own.
+    """Base class of loggers of each epoch's metrics; subclass it for other targets.
 
     Give loggers to ``Module.fit(loggers=...)`` or ``Estimator.fit(loggers=...)``; in a loop of
     your own call the three methods.
@@ -36,7 +36,7 @@ class Logger:
     shows_metrics = False  # whether the user sees them: then one bar serves all epochs
 
     def begin(self, history: History) -> None:
-        """Start; a resumed training gives the epochs that are done."""
+        """Start; a resumed training passes the completed epochs."""
 
     def log(self, row: Mapping[str, Any]) -> None:
         """Log an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
@@ -135,7 +135,7 @@ class CSVLogger(_FileLogger):
     _names: tuple[str, ...] = ()
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Append an epoch; a metric that is new adds a column."""
+        """Append an epoch; a new metric adds a column."""
         self._rows.append(dict(row))
         if all(name in self._names for name in row):
             self._append_last()
