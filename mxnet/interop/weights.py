@@ -70,7 +70,7 @@ def find_file(source: str | os.PathLike[str]) -> Path:
         if files:
             names = ", ".join(file.name for file in files)
             raise MXNetError(f"pretrained={text!r}: the folder has {names}; name one of them.")
-    raise MXNetError(f"pretrained={text!r}: the folder contains no {', '.join(PATTERNS)}.")
+    raise MXNetError(f"pretrained={text!r}: the folder has none of {', '.join(PATTERNS)}.")
 
 
 def _fetch_from_hub(name: str) -> Path:
