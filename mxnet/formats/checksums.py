@@ -49,7 +49,7 @@ class ChecksumPool:
         self._pool: ThreadPoolExecutor | None = None
 
     def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
-        """Return the checksum of the pieces, perhaps later; they must not change until then."""
+        """Return a future of the checksum of the pieces, which must not change until then."""
         if sum(len(piece) for piece in pieces) >= MIN_THREADED_BYTES:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")

@@ -72,7 +72,7 @@ class BaseRNNCell:
             cell.reset()
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError
 
     def _step_name(self) -> str:

@@ -78,7 +78,7 @@ class SequentialRNNCell(_CellsOfCells):
         self._adopt(cell, "SequentialRNNCell")
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         self._counter += 1
         last: list[Symbol] = []
         for cell in self._cells:
@@ -147,7 +147,7 @@ class DropoutCell(BaseRNNCell):
         return []
 
     def __call__(self, inputs: Symbol, states: Any) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         if self.dropout > 0:
             inputs = symbol.Dropout(data=inputs, p=self.dropout)
         return inputs, states
@@ -286,7 +286,7 @@ class ModifierCell(BaseRNNCell):
         return self.base_cell.pack_weights(args)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError
 
 
@@ -327,7 +327,7 @@ class ZoneoutCell(ModifierCell):
         self.prev_output = None
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         output, new_states = self.base_cell(inputs, states)
         before = symbol.zeros((0, 0)) if self.prev_output is None else self.prev_output
         if self.zoneout_outputs:
@@ -359,7 +359,7 @@ class ResidualCell(ModifierCell):
     """
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         output, states = self.base_cell(inputs, states)
         return _plus_residual(output, inputs), states
 

@@ -80,7 +80,7 @@ class RNNCell(_StepCell):
         self._activation = activation
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], name)
         output = activated(i2h + h2h, self._activation, name=f"{name}out")
@@ -124,7 +124,7 @@ class LSTMCell(_StepCell):
         return list(self._gates)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], name)
         return lstm_step(i2h + h2h, states[1], name, "tanh")
@@ -175,7 +175,7 @@ class GRUCell(_StepCell):
         return list(self._gates)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], f"{name}_")  # MXNet's two underscores
         return gru_step(i2h, h2h, states[0], name, "tanh")
@@ -311,7 +311,7 @@ class BaseConvRNNCell(BaseRNNCell):
         return i2h, h2h
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError("BaseConvRNNCell is abstract class for convolutional RNN")
 
 
@@ -328,7 +328,7 @@ class ConvRNNCell(BaseConvRNNCell):
     _default_prefix = "ConvRNN_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         output = activated(i2h + h2h, self._activation, name=f"{name}out")
@@ -350,7 +350,7 @@ class ConvLSTMCell(BaseConvRNNCell):
     _default_prefix = "ConvLSTM_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         axis = self._conv_layout.find("C")
@@ -371,7 +371,7 @@ class ConvGRUCell(BaseConvRNNCell):
     _default_prefix = "ConvGRU_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         return gru_step(i2h, h2h, states[0], name, self._activation)

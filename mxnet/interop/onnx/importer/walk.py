@@ -143,7 +143,7 @@ class Importer:
             self._define(info.name, output=self._input(info.name))
 
     def complete(self, value: Value) -> Value:
-        """Return a new value with what its symbol or constant says about it."""
+        """Return a new value with the shape and type of its symbol or constant."""
         self._define(value.name, value.symbol_or_none, value.constant)
         return self.values[value.name]
 
@@ -177,7 +177,7 @@ class Importer:
         return [name for name in self.inputs if name in used]
 
     def _infer(self, output: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
-        """Ask our own inference where ONNX's knows nothing."""
+        """Infer by MXNext what ONNX's inference leaves unknown."""
         used = set(output.list_inputs())
         sources: dict[str, tuple[Any, Any]] = {
             n: (self.shapes.get(n), self.dtypes.get(n)) for n in self.inputs if n in used

@@ -97,7 +97,7 @@ row("_onnx_fmod")(lambda g, call, a, b: g.Mod(a, b, fmod=1))
 
 @row("_onnx_mod")
 def mod(g: Builder, call: Call, a: str, b: str) -> str:
-    """Remainder with the sign of the divisor; of floats by its definition."""
+    """Remainder with the sign of the divisor; for floats computed by its definition."""
     if not is_float(call.dtype):
         return g.Mod(a, b)
     return g.Sub(a, g.Mul(g.Floor(g.Div(a, b)), b))

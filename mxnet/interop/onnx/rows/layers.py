@@ -275,7 +275,7 @@ def col2im(g: Builder, call: Call, x: str) -> str:
 
 
 class Windows(NamedTuple):
-    """Where windows lie: spatial sizes (-1 unknown), kernel, stride, pads before and after."""
+    """Geometry of windows: spatial sizes (-1 unknown), kernel, stride, pads before and after."""
 
     sizes: list[int]
     kernel: list[int]
@@ -320,7 +320,7 @@ def _windows(call: Call, sizes: list[int]) -> Windows:
 
 
 def _within_reach(windows: Windows) -> tuple[Windows, list[int]]:
-    """Return the windows that touch data, and how many at the end do not."""
+    """Return the windows that cover data, and the number of those at the end that do not."""
     if not windows.is_known:
         return windows, [0] * len(windows.sizes)
     after = [min(a, k - 1) for a, k in zip(windows.after, windows.kernel, strict=True)]
@@ -448,7 +448,7 @@ def pooling(g: Builder, call: Call, x: str) -> str:
 
 @row("Pooling_v1")
 def pooling_v1(g: Builder, call: Call, x: str) -> str:
-    """Pool as MXNet's first version did: padding is zeros, a mean divides by the kernel."""
+    """Pool as MXNet's first version: padding with zeros, means divided by the kernel size."""
     kind = call.attrs["pool_type"]
     if call.attrs["global_pool"]:
         return _pool_all(g, call, x, kind, 4)

@@ -65,7 +65,7 @@ def _write_loop(
     outputs: Sequence[str],
     dtypes: Sequence[torch.dtype],
 ) -> list[str]:
-    """Add a Loop whose body makes outputs, to be stacked, and then states."""
+    """Add a Loop whose body returns outputs, which are stacked, and then states."""
     count = call.attrs["num_out_data"]
     states, stacked = _infos(outputs, dtypes)[count:], _infos(outputs, dtypes)[:count]
     step, going, *carried = body.inputs
@@ -137,7 +137,7 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
 
 
 def _pad_steps(g: Builder, call: Call, x: str, output: int) -> str:
-    """Pad what a loop stacked with zeros, up to the largest number of steps."""
+    """Pad the stacked outputs of a loop with zeros, up to the maximum number of steps."""
     rank = len(call.out_shapes[output])
     limit = g.ints(call.attrs["max_iterations"])
     missing = g.Sub(limit, g.size_of(x, 0))
@@ -178,7 +178,7 @@ OP_TYPES = {"lstm": "LSTM", "gru": "GRU", "rnn_relu": "RNN", "rnn_tanh": "RNN"}
 
 
 class _NumberedWeights:
-    """Cuts packed parameters that are known numbers; runtimes then get plain constants."""
+    """Splits constant packed parameters; runtimes then get plain constants."""
 
     def __init__(self, g: Builder, packed: np.ndarray) -> None:
         self.g, self.packed = g, packed.ravel()
@@ -197,7 +197,7 @@ class _NumberedWeights:
 
 
 class _FedWeights:
-    """Cuts packed parameters that are an input of the model, when it runs."""
+    """Splits packed parameters that are an input of the model, at run time."""
 
     def __init__(self, g: Builder, packed: str) -> None:
         self.g, self.packed = g, packed

@@ -106,13 +106,13 @@ def square(g: Builder, call: Call, x: str) -> str:
     *("IdentityAttachKLSparseReg", "_contrib_gradientmultiplier", "_identity_with_attr_like_rhs"),
 )
 def identity(g: Builder, call: Call, x: str, *_: str) -> str:
-    """Pass a value on under the node's own name."""
+    """Pass a value through under the node's own name."""
     return g.Identity(x)
 
 
 @row("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", ignores=("label",))
 def training_output(g: Builder, call: Call, x: str, *_: str) -> str:
-    """Pass the data on: what the operator adds matters in training only."""
+    """Pass the data through: the operator has an effect in training only."""
     return x
 
 
@@ -236,7 +236,7 @@ def around(g: Builder, call: Call, x: str) -> str:
 
 @row("clip")
 def clip(g: Builder, call: Call, x: str) -> str:
-    """Limit to a range; its ends are cut to integers for arrays of those."""
+    """Clip to a range; for integer arrays its limits are truncated."""
     ends = [call.attrs["a_min"], call.attrs["a_max"]]
     if not is_float(call.dtype):
         limits = torch.iinfo(call.dtype)
@@ -515,7 +515,7 @@ def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
 
 
 def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
-    """Return sizes with the signs of other numbers; the sign of -0 is that of its reciprocal."""
+    """Return magnitudes with the signs of other numbers; -0 counts as negative."""
     zero = g.scalar(0, dtype)
     is_zero = g.Equal(sign, zero)
     inverse = g.Reciprocal(g.Where(is_zero, sign, g.scalar(1, dtype)))
@@ -610,7 +610,7 @@ def add_n(g: Builder, call: Call, *xs: str) -> str:
 
 @row("where")
 def where(g: Builder, call: Call, condition: str, x: str, y: str) -> str:
-    """Choose by a condition, which may have one number for each row."""
+    """Select by a condition, which may have one element per row."""
     chosen = g.cast(condition, call.dtypes[0], BOOL)
     rank = len(call.shapes[1])
     if call.ndim == 1 and rank > 1:
@@ -628,7 +628,7 @@ def numpy_where(g: Builder, call: Call, condition: str, x: str, y: str) -> str:
 
 @row("_npi_where_lscalar", "_npi_where_rscalar")
 def where_scalar(g: Builder, call: Call, condition: str, x: str) -> str:
-    """A number where a condition holds, or where it does not."""
+    """Select a number by a condition, or by its opposite."""
     dtype = call.dtypes[1]
     chosen = g.cast(condition, call.dtype, BOOL)
     pair = [g.scalar(call.attrs["scalar"], dtype), x]
@@ -720,7 +720,7 @@ row("softmin")(lambda g, call, x: _along_axis(g, call, "Softmax", g.Neg(x)))
 
 @row("softmax")
 def softmax(g: Builder, call: Call, x: str, length: str = "") -> str:
-    """Shares of 1 along an axis, of the first `length` elements if that is given."""
+    """Softmax along an axis, over the first `length` elements if given."""
     if not length:
         return _along_axis(g, call, "Softmax", x)
     axis = call.axis
@@ -751,7 +751,7 @@ def softmax_output(g: Builder, call: Call, x: str, *_: str) -> str:
 
 @row("softmax_cross_entropy")
 def softmax_cross_entropy(g: Builder, call: Call, data: str, label: str) -> str:
-    """Sum of the negative logarithms of the shares of the labels."""
+    """Sum of the negative log-probabilities of the labels."""
     classes = g.cast(label, call.dtypes[1], INT64)
     logs = g.LogSoftmax(data, axis=1)
     picked = g.GatherElements(logs, g.unsqueeze(classes, 1), axis=1)

@@ -297,7 +297,7 @@ row("argsort")(lambda g, call, x: g.cast(_top(g, call, x)[1], INT64, call.out_dt
 
 @row("topk", first_suffix=lambda call: "0" if call.attrs["ret_typ"] in ("value", "both") else "")
 def topk(g: Builder, call: Call, x: str) -> str | list[str]:
-    """The largest elements: what or where they are, or a mask."""
+    """The largest elements: their values, indices or a mask."""
     values, indices, line, axis = _top(g, call, x, call.attrs["k"])
     kind = call.attrs["ret_typ"]
     if kind == "value":

@@ -338,7 +338,7 @@ def box_decode(g: Builder, call: Call, data: str, anchors: str) -> str:
 
 
 def _apart_by_class(g: Builder, boxes: str, ids: str) -> str:
-    """Shift the boxes of each class to a place of their own, so that only equals compete."""
+    """Shift the boxes of each class to a separate region, so that only equal classes overlap."""
     high = g.reduce("ReduceMax", boxes, None, False)
     low = g.reduce("ReduceMin", boxes, None, False)
     distance = g.Add(g.Sub(high, low), g.scalar(1, FLOAT))

@@ -113,7 +113,7 @@ def _reduce_to(x: Any, letters: str, out: str) -> Any:
 
 
 def _pair(values: tuple[Value, ...], parts: list[str], out: str) -> Any:
-    """Move shared letters to the front, summed ones together, and multiply as matrices."""
+    """Move shared letters to the front and summed ones together, then multiply as matrices."""
     (a, b), (left, right) = values, parts
     sizes = dict(zip(left + right, (*a.sizes, *b.sizes), strict=True))
     rest_a = "".join(c for c in left if c in right or c in out)
@@ -213,7 +213,7 @@ def _rotate(x: Any, angles: list[Any], is_interleaved: bool) -> Any:
 
 
 class Window(NamedTuple):
-    """Where windows lie: kernel, stride, dilation and pads (before, after) of the spatial axes."""
+    """Geometry of windows: kernel, stride, dilation and pads (before, after) of the spatial axes."""
 
     kernel: list[int]
     stride: list[int]
@@ -298,7 +298,7 @@ def convolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> A
 
 @imports("ConvTranspose")
 def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> Any:
-    """Transposed convolution; uneven pads are cut off afterward."""
+    """Transposed convolution; uneven pads are cropped afterward."""
     group, where = node.get("group", 1), window(node, x, w.sizes[2:], transposed=True)
     kernel = where.kernel
     extra = list(node.get("output_padding") or [0] * len(kernel))
@@ -508,7 +508,7 @@ def batch_norm(node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value,
 def _batch_norm_training(
     node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value, var: Value
 ) -> list[Any]:
-    """Normalize by the batch's own statistics and return the moved ones too."""
+    """Normalize by the batch's own statistics; return the updated running statistics too."""
     eps, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
     now, distance, spread = _moments(x.symbol, (0, *range(2, x.rank)))
     shape = (1, -1) + (1,) * (x.rank - 2)

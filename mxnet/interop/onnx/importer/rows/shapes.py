@@ -201,7 +201,7 @@ def slice_ranges(
 
 
 def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
-    """Ranges that are known only when the model runs."""
+    """Slices whose ranges are known only at run time."""
     count = starts.sizes[0] if starts.shape and starts.shape[0] else ends.sizes[0]
     inputs = (("starts", starts, ()), ("ends", ends, ()))
     inputs += (("axes", axes, range(count)), ("steps", steps, [1] * count))
@@ -215,7 +215,7 @@ def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, 
 
 
 def _bounds(begin: int, end: int, step: int, size: int | None) -> tuple[int | None, int | None]:
-    """Return bounds as MXNet takes them; what lies outside an axis is open."""
+    """Return bounds as MXNet takes them; None for those outside an axis."""
     far = 2**31 - 1
     if size is not None:
         begin, end, _ = slice(begin, end, step).indices(size)
@@ -264,7 +264,7 @@ def pad(
     value: Value | None = None,
     axes: Value | None = None,
 ) -> Any:
-    """Pad with a constant, the edge, a reflection, or around."""
+    """Pad with a constant, the edge, a reflection, or wraparound."""
     if _is_dynamic(pads, value):
         return _dynamic_pad(node, x, pads, value, axes)
     widths = node.required_ints("pads", pads)
@@ -287,7 +287,7 @@ def pad(
 
 
 def _dynamic_pad(node: OnnxNode, x: Value, pads: Any, value: Any, axes: Value | None) -> Any:
-    """Widths or a number that are known only when the model runs."""
+    """Pad with widths or a value that are known only at run time."""
     widths = pads.symbol
     if axes is not None:
         chosen = [x.axis(a) for a in node.required_ints("axes", axes)]
@@ -331,7 +331,7 @@ def _pad_axis(
 
 @imports("CenterCropPad")
 def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
-    """Cut or pad to sizes, equally on both sides."""
+    """Crop or pad to sizes, equally on both sides."""
     axes = node.ints("axes") or list(range(x.rank))
     output = x.symbol
     for a, size in zip(axes, node.required_ints("shape", shape), strict=True):
@@ -538,7 +538,7 @@ _draw("RandomNormal", F.random.normal, ("mean", 0.0), ("scale", 1.0))
 
 @imports("Multinomial")
 def multinomial(node: OnnxNode, x: Value) -> Any:
-    """Random classes by the logarithms of their shares."""
+    """Random classes by their log-probabilities."""
     dtype = load_onnx().helper.tensor_dtype_to_np_dtype(node.get("dtype", 6)).name
     shape = (node.get("sample_size", 1),)
     return F.sample_multinomial(F.softmax(x.symbol), shape=shape, dtype=dtype)
@@ -626,7 +626,7 @@ def concat_from_sequence(node: OnnxNode, sequence: Any) -> Any:
 
 @imports("SplitToSequence")
 def split_to_sequence(node: OnnxNode, x: Value, split: Value | None = None) -> Any:
-    """Parts of an axis; without sizes each slice is a tensor, without the axis if asked."""
+    """Parts of an axis; without sizes each slice is a tensor, optionally without the axis."""
     axis = x.axis(node.get("axis", 0))
     size = x.sizes[axis]
     sizes = [1] * size
@@ -648,7 +648,7 @@ def split_to_sequence(node: OnnxNode, x: Value, split: Value | None = None) -> A
 
 @imports("SequenceMap")
 def sequence_map(node: OnnxNode, sequence: Any, *rest: Any) -> Any:
-    """The results of a body for each tensor; further sequences are read along."""
+    """The results of a body for each tensor; further sequences are iterated in parallel."""
     graph, first = node.attrs["body"], _items(node, sequence)
     names = [i.name for i in graph.input]
     rows = []

@@ -70,7 +70,7 @@ def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> n
 def _smooth_weights(
     node: OnnxNode, mode: str, positions: np.ndarray, old: int, scale: float
 ) -> np.ndarray:
-    """Return shares of a kernel that is as wide as the pixels that one new pixel covers."""
+    """Return the weights of a kernel as wide as the old pixels under one new pixel."""
     sources = np.arange(-old, 2 * old)
     shares = _kernel(node, mode, (positions[:, None] - sources) * scale)
     if node.get("exclude_outside", 0):
@@ -142,7 +142,7 @@ def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
 
 
 def _can_run_time(node: OnnxNode) -> bool:
-    """Whether sizes may be computed: not for the rare options."""
+    """Whether sizes may be computed at run time; rare options do not support it."""
     rare = ("axes", "antialias", "exclude_outside")
     policy = node.get("keep_aspect_ratio_policy", "stretch")
     return (
@@ -358,7 +358,7 @@ def deform_conv(
 
 @imports("Col2Im")
 def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
-    """Add columns of patches back into images; uneven pads are cut off afterward."""
+    """Add columns of patches back into images; uneven pads are cropped afterward."""
     sizes, kernel = node.required_ints("image_shape", image), node.ints("block_shape", block)
     rank = len(sizes)
     pads = node.get("pads") or [0] * 2 * rank
