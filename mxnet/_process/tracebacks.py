@@ -80,7 +80,6 @@ def _is_raised_here(error: BaseException) -> bool:
 
 
 def _comes_from_here(error: BaseException) -> bool:
-    """Return whether MXNext raised an error in a call by the user."""
     if _without_internal(error.__traceback__, keep_last=False) is None:
         return False
     return isinstance(error, MXNetError) or _is_raised_here(error)

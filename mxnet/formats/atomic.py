@@ -453,7 +453,6 @@ class _Stream(io.BufferedWriter):
         return count
 
     def flush(self) -> None:
-        """Flush buffered data to the operating system."""
         try:
             super().flush()
         except OSError as error:

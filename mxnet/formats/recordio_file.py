@@ -236,7 +236,6 @@ class RecordReader:
             _, at = self._contents(at)
 
     def _next_head(self, start: int) -> int:
-        """Return the offset of the first record at or after an offset, or the size."""
         at = self._magic_after(start)
         while at < self.size and not self._is_whole(at):
             at = self._magic_after(at + 4)

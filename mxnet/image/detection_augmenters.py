@@ -343,7 +343,6 @@ class DetRandomPadAug(DetAugmenter):
 
 
 def _pair(value: Any) -> tuple[float, float]:
-    """A single number is both minimum and maximum."""
     is_number = isinstance(value, int | float | np.number)
     pair: Any = (value, value) if is_number else tuple(value)
     return pair

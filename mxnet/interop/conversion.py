@@ -235,7 +235,6 @@ def _explain_export(module: torch.fx.GraphModule, error: Exception, is_dynamic: 
 
 
 def _publish(file: Path, proto: Any, path: Path) -> None:
-    """Write a checked file atomically."""
     if proto is not None:
         write_model(proto, path)
         return

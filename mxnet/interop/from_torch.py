@@ -303,7 +303,6 @@ def _count(shape: Sequence[int] | None) -> int:
 
 
 def _fits(shape: Sequence[int] | None, given: Sequence[int]) -> bool:
-    """Return whether a shape, of which parts may be unknown, is the given one."""
     if shape is None:
         return True
     if len(shape) != len(given):

@@ -174,7 +174,6 @@ def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
 def _finish_initialization(
     symbol: Symbol, block: HybridBlock, order: list[str], shapes: Shapes | None
 ) -> None:
-    """Set the shapes of parameters with deferred initialization from those of the inputs."""
     waiting = {n: p for n, p in block.collect_params().items() if p._deferred_init}
     if not waiting or shapes is None:
         return

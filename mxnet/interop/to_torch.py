@@ -329,7 +329,6 @@ class TorchWriter:
         return self._inline(traced, inputs, node)
 
     def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
-        """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
         # The examples lie in memory row by row, what runs later may not.

@@ -379,7 +379,6 @@ class ImageBatches:
         self.places.begin_epoch()
 
     def _next_samples(self) -> tuple[list[Sample], int]:
-        """Return the samples of the next batch and the number of padding samples."""
         result = self._some(self.batch_size)
         missing = self.batch_size - len(result)
         if not missing:

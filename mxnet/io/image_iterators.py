@@ -507,8 +507,6 @@ def _read_mean(path: Path, shape: Shape) -> np.ndarray:
 
 
 def _name_iterator(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
-    """Return the iterator under a public name, with some parameters fixed."""
-
     @functools.wraps(make)
     def source(**given: Any) -> ImageBatches:
         return make(**{**given, **fixed})

@@ -155,7 +155,6 @@ class Changes(NamedTuple):
     def _crop_at(
         self, pixels: np.ndarray, height: int, width: int, chance: np.random.Generator
     ) -> np.ndarray:
-        """Crop a rectangle at the center or at a random position."""
         y, x = pixels.shape[0] - height, pixels.shape[1] - width
         if self.rand_crop:
             y, x = chance.integers(0, y, endpoint=True), chance.integers(0, x, endpoint=True)

@@ -311,7 +311,6 @@ class Module(BaseModule):
             inputs.copy_to_devices(self._exec_group, self._arg_params, self._aux_params)
 
     def _group_of(self, module: Module) -> DataParallelExecutorGroup:
-        """Return the executors of a module whose parameters this one will use."""
         if not (module.binded and module.params_initialized):
             raise AssertionError("shared_module must be bound and have its parameters")
         if len(module._exec_group.execs) < len(self._context):
@@ -652,7 +651,6 @@ class Module(BaseModule):
         self._residuals().update(tensors_of(state["residuals"]))
 
     def _residuals(self) -> dict:
-        """Return the residuals of gradient compression."""
         return getattr(getattr(self._kvstore, "_compression", None), "residuals", {})
 
     def _states_holder(self) -> Any:

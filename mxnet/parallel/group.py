@@ -260,7 +260,6 @@ class Group:
         return WorkerFailed(monitor.describe(what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
-        """Report the rank that has taken part in the fewest collectives."""
         beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]

@@ -137,7 +137,6 @@ class Reducer:
     def _tail(
         self, bucket: Bucket, text: str, flags: tuple[float, ...]
     ) -> tuple[torch.dtype, Tensor]:
-        """Return the type in which a bucket is sent, and its last elements."""
         dtype = bucket.dtype
         if self.wire is not None and dtype.is_floating_point:
             dtype = self.wire

@@ -654,7 +654,6 @@ def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> 
 
 
 def _infer_from_types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
-    """Infer data types from those given by position or by name."""
     known_types = {
         name: dtypes.to_torch(dtype)
         for name, dtype in _by_name(graph, args, kwargs, "types").items()

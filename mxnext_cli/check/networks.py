@@ -217,7 +217,6 @@ def _train_symbol(symbol: Any, texts: tuple[str, ...]) -> str:
 
 
 def _guess_shapes(model: Any) -> dict[str, tuple[int, ...]]:
-    """Return shapes of the inputs from which all others follow."""
     if not model.inputs:
         return {}
     first, *others = model.inputs

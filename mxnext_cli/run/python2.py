@@ -68,7 +68,6 @@ def _restore_calls(old: str, new: str) -> str:
 
 
 def _prints_one(line: str) -> bool:
-    """Return whether a line prints one value in parentheses."""
     try:
         node = ast.parse(line.strip(), mode="eval").body
     except (SyntaxError, ValueError):

@@ -122,7 +122,6 @@ def collect(
 
 
 def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
-    """Return the part of a symbol up to some outputs of its nodes."""
     internals = sym.get_internals()
     heads = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
     group = symbol.Group(heads)

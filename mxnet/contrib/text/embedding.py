@@ -240,7 +240,6 @@ class _TokenEmbedding(vocab.Vocabulary):
     def _set_idx_to_vec_by_embeddings(
         self, token_embeddings: Sequence[_TokenEmbedding], vocabulary: vocab.Vocabulary
     ) -> None:
-        """Concatenate the vectors of several embeddings."""
         # The first token is the vocabulary's unknown one; each embedding has its own name for it.
         parts = [
             each.idx_to_vec.asnumpy()[

@@ -179,8 +179,6 @@ class _TransformFirstClosure:
 
 
 class _SampledDataset(Dataset):
-    """The samples that a sampler selected at construction."""
-
     def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
         self._dataset = dataset
         self._sampler = sampler

@@ -233,7 +233,6 @@ class _Piece:
 
     @property
     def is_free(self) -> bool:
-        """Whether the parent has read it, and no array of the program uses it."""
         if count_users is None:  # an array of the program may lie in it
             return False
         return int(self.memory[-1]) == FREE and self._count() == self._users

@@ -172,7 +172,6 @@ def _show(commands: Sequence[Sequence[str]]) -> Outcome:
 
 
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
-    """Report which workers failed, and whether the job restarts."""
     lines = [f"rank {rank} {what}" if rank >= 0 else what for rank, what in outcome.failed.items()]
     failure = scheduler.failure(attempt)
     lines = [failure] if failure else lines  # the others failed because of it

@@ -377,7 +377,6 @@ class Tracker:
 
 
 def _logs_info(logger: Any) -> bool:
-    """Return whether a handler shows INFO records."""
     asked = logging.getLogger() if logger is logging else logger
     is_enabled = getattr(asked, "isEnabledFor", None)
     return is_enabled is None or is_enabled(logging.INFO)

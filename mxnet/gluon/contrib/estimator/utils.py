@@ -46,7 +46,6 @@ def _check_metric_known(
 
 
 def _suggest_metric_for_loss(loss: Any) -> EvalMetric | None:
-    """Return the usual metric for a loss, or None."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
 
 

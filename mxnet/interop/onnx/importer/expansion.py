@@ -116,7 +116,6 @@ class _Expansion:
         return body if body.node else None
 
     def _inline(self, node: Any, body: Any) -> list[Any]:
-        """Return the nodes of a function with names of their own."""
         self.count += len(body.node)
         prefix = f"{node.name or node.output[0]}_{self.count}_"
         names = {"": ""}

@@ -248,7 +248,6 @@ class Importer:
             )
 
     def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Define a constant whose elements are all known."""
         shape = self.shapes.get(name)
         array = np.array(elements, dtype=self.dtypes.get(name) or np.int64)
         is_scalar = shape == () or (shape is None and len(elements) == 1 and inputs[0].shape == ())

@@ -67,7 +67,6 @@ class MXNetGraph:
 
 
 def _dtype(dtype: Any) -> Any:
-    """Return a dtype, which may be given as ONNX's number."""
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         return load_onnx().helper.tensor_dtype_to_np_dtype(dtype)
     return dtype

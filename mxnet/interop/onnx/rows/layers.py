@@ -631,7 +631,6 @@ def _attend(g: Builder, call: Call, attention: str, values: str, heads: int, siz
 
 
 def _heads(call: Call, parts: int) -> tuple[int, int]:
-    """Return the number of heads and the size of each, in data of so many parts."""
     heads = call.attrs["heads"]
     return heads, call.shape[-1] // (parts * heads)
 

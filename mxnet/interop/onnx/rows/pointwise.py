@@ -702,7 +702,6 @@ def _softmax(g: Builder, op_type: str, x: str, axis: int, rank: int) -> str:
 
 
 def _along_axis(g: Builder, call: Call, op_type: str, x: str) -> str:
-    """Write a softmax with a temperature and a type to compute in."""
     temperature, name, inner = call.attrs["temperature"], call.attrs["dtype"], call.dtype
     if temperature is not None and temperature != 1.0:
         x = g.Div(x, g.scalar(temperature, call.dtype))

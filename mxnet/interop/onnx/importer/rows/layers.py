@@ -213,7 +213,7 @@ def _rotate(x: Any, angles: list[Any], is_interleaved: bool) -> Any:
 
 
 class Window(NamedTuple):
-    """Geometry of windows: kernel, stride, dilation and pads (before, after) of the spatial axes."""
+    """Windows: kernel, stride, dilation and pads (before, after) of the spatial axes."""
 
     kernel: list[int]
     stride: list[int]

@@ -278,7 +278,6 @@ def prelu(node: OnnxNode, x: Value, slope: Value) -> Any:
 
 
 def _gated(op_type: str, gate: Any) -> None:
-    """Import a product of the input and a function of it."""
     imports(op_type)(lambda node, x: F.elemwise_mul(x.symbol, gate(node, x.symbol), name=node.name))
 
 

@@ -189,7 +189,6 @@ def _hardmax(x: Any, axis: int, rank: int, dtype: str) -> Any:
 
 
 def _nll(node: OnnxNode, logs: Any, x: Value, target: Value, weight: Value | None) -> Any:
-    """Return the weighted negative logarithm at each target, with the given reduction."""
     ignored, shares = node.get("ignore_index"), None
     classes = F.cast(target.symbol, dtype="int64")
     if weight is not None:

@@ -163,7 +163,6 @@ def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
 
 
 def _part(node: OnnxNode, x: Value, axis: int, begin: int, end: int) -> Any:
-    """Return a range of an axis that may have no elements."""
     if begin < end:
         return F.slice_axis(x.symbol, axis=axis, begin=begin, end=end)
     bounds = [node.parameter(np.array([n], np.int64), "range") for n in (begin, end, axis, 1)]
@@ -521,8 +520,6 @@ def eye_like(node: OnnxNode, x: Value) -> Any:
 
 
 def _draw(op_type: str, function: Any, first: tuple[str, float], second: tuple[str, float]) -> None:
-    """Import random numbers of a shape, or of the shape of an array."""
-
     @imports(op_type, f"{op_type}Like")
     def draw(node: OnnxNode, like: Value | None = None) -> Any:
         shape = tuple(like.sizes) if like is not None else tuple(node.get("shape"))

@@ -228,7 +228,6 @@ def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: 
 
 
 def _fill_outside(node: OnnxNode, data: Any, positions: Any, old: int, axis: int, rank: int) -> Any:
-    """Fill in the extrapolation value for positions outside the axis."""
     inside = ((positions >= 0) & (positions <= old - 1)).astype(np.float32)
     if inside.all():
         return data
