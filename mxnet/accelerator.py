@@ -45,7 +45,7 @@ __all__ = [
     "widest_float",
 ]
 
-_KINDS = ("cuda", "xpu", "mps")  # asked in this order where torch cannot say what it runs on
+_KINDS = ("cuda", "xpu", "mps")  # checked in this order if torch cannot tell its accelerator
 _WITHOUT_FLOAT64 = {"mps"}
 _devices: list[torch.device] = []  # once found they stay
 _is_used = False
@@ -65,9 +65,9 @@ def devices() -> Sequence[torch.device]:
 
 
 def use(index: int) -> torch.device:
-    """Return a device that arrays are about to be put on.
+    """Prepare and return a device before its first array.
 
-    The first call gives torch the settings of MXNet's variables. Looking at `devices` does not: a
+    The first call applies MXNet's environment variables to torch. Reading `devices` does not: a
     program may still start worker processes, which must come before CUDA begins.
 
     Parameters
@@ -136,7 +136,7 @@ def started_devices() -> Sequence[torch.device]:
 
 
 def describe(index: int) -> str:
-    """Return the name of a device as its maker calls it.
+    """Return the manufacturer's name of a device.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def describe(index: int) -> str:
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the work that was given to a device is done; the CPU works at once.
+    """Wait until all work queued on a device is done; a no-op on the CPU.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def synchronize_all() -> None:
-    """Wait until the work that was given to all devices is done.
+    """Wait until all work queued on all devices is done.
 
     >>> mx.accelerator.synchronize_all()
     """
@@ -293,7 +293,7 @@ def memory_use(index: int) -> tuple[int, int, int]:
 
 
 def empty_cache() -> None:
-    """Give the memory that no array of a device uses back to the driver.
+    """Return the unused cached memory of a device to the driver.
 
     >>> mx.accelerator.empty_cache()
     """
@@ -311,7 +311,7 @@ def can_pin() -> bool:
 
 
 def pin(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in pinned memory; where nothing can be pinned, as it is.
+    """Return a tensor in pinned memory, or unchanged if memory cannot be pinned.
 
     Parameters
     ----------
@@ -344,14 +344,14 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def check_dtype(dtype: torch.dtype, device: torch.device) -> None:
-    """Raise an error if a device cannot hold a data type, which says what to do.
+    """Raise an error that says what to do if a device does not support a data type.
 
     Parameters
     ----------
     dtype
         The data type.
     device
-        The device that an array is about to be put on.
+        The device of a new array.
 
     >>> import torch
     >>> mx.accelerator.check_dtype(torch.float64, torch.device("mps"))
@@ -402,7 +402,7 @@ def has_cudnn() -> bool:
 
 
 def cuda() -> ModuleType:
-    """Return `torch.cuda`, for what only CUDA has; ask `has_cuda` first.
+    """Return `torch.cuda`, for features of CUDA alone; check `has_cuda` first.
 
     >>> mx.accelerator.cuda().__name__
     'torch.cuda'
@@ -451,7 +451,7 @@ def profiler_activities() -> list[torch.profiler.ProfilerActivity]:
 
 
 def distributed_backend() -> str:
-    """Return torch's name of the libraries that connect workers: for the CPU, and for devices.
+    """Return torch's name of the communication backends, for the CPU and for devices.
 
     >>> mx.accelerator.distributed_backend().split(",")[0] in ("gloo", "cpu:gloo")
     True
@@ -468,7 +468,7 @@ def distributed_backend() -> str:
 
 
 def _apply_settings(kind: str) -> None:
-    """Give torch the settings that MXNet's variables ask for, before a device is first used."""
+    """Apply the settings of MXNet's environment variables, before a device is first used."""
     if kind != "cuda":
         return
     determinism = env.get("MXNET_ENFORCE_DETERMINISM")

@@ -34,7 +34,7 @@ class AttrScope(metaclass=AssignableClass):
         self._outer: list[tuple[AttrScope, dict[str, str]]] = []
 
     def get(self, attr: Mapping[str, str] | None) -> dict[str, str]:
-        """Return the scope's attributes with the given ones over them."""
+        """Return the scope's attributes, overridden by the given ones."""
         return {**self._attr, **attr} if attr else dict(self._attr)
 
     @classproperty
@@ -58,8 +58,6 @@ class AttrScope(metaclass=AssignableClass):
 
 
 class _Current(threading.local):
-    """Each thread has its own innermost scope."""
-
     def __init__(self) -> None:
         self.value = AttrScope()
 

@@ -60,7 +60,7 @@ __all__ = [
 
 
 class _Scope:
-    """Sets recording and training (None leaves one alone) and restores them at the end."""
+    """Sets recording and training (None leaves it unchanged), and restores them at the end."""
 
     __slots__ = ("_previous", "_recording", "_training")
 
@@ -410,7 +410,7 @@ class Function:
     _single = True
 
     def save_for_backward(self, *args: Any) -> None:
-        """Keep arrays for `backward`, which finds them in `saved_tensors`.
+        """Save arrays for `backward`, which reads them from `saved_tensors`.
 
         Parameters
         ----------

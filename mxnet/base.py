@@ -1,4 +1,4 @@
-"""Small things that everything may use: the error root, number kinds, Null, the meaning of shapes.
+"""Basic definitions that all modules use: the error root, number types, Null, shape semantics.
 
 MXNet's Python called a C library from here. MXNext has none: `_LIB` has those of its functions
 that programs call, written in Python, and raises an error for the others. The ctypes helpers serve
@@ -58,7 +58,7 @@ def users_stacklevel() -> int:
     """Return the `stacklevel` that makes `warnings.warn` show the user's own line.
 
     A number written at the call is right for one way into the package only; hooks, hybrid blocks
-    and fused calls come by others.
+    and fused calls have other stack depths.
     """
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
@@ -67,7 +67,7 @@ def users_stacklevel() -> int:
 
 
 class MXCallbackList(ctypes.Structure):
-    """A list of C functions and what each of them is called with."""
+    """A list of C functions and the argument for each."""
 
     _fields_ = (
         ("num_callbacks", ctypes.c_int),
@@ -96,8 +96,6 @@ _LIB = _Library()
 
 
 class _NullType:
-    """Stands for an argument that was not given."""
-
     def __repr__(self) -> str:
         return "_Null"
 
@@ -151,7 +149,7 @@ class AssignableClass(type):
 
 
 def with_metaclass(meta: type, *bases: type) -> type:
-    """Return a base for classes that are to have a metaclass.
+    """Return a base class with the given metaclass.
 
     >>> class Kind(type): ...
     >>> class Thing(with_metaclass(Kind, dict)): ...
@@ -174,7 +172,7 @@ def with_metaclass(meta: type, *bases: type) -> type:
 
 
 def py_str(x: bytes | str) -> str:
-    """Return the text of bytes, or a text as it is.
+    """Return decoded bytes, or a string unchanged.
 
     Parameters
     ----------
@@ -273,7 +271,7 @@ def ctypes2numpy_shared(cptr: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def check_call(ret: int) -> None:
-    """Raise if a C function answered that it failed.
+    """Raise if a C function returned an error code.
 
     Parameters
     ----------
@@ -287,20 +285,20 @@ def check_call(ret: int) -> None:
 
 
 def _error_of_library() -> BaseException | None:
-    """Return the error of the last function of `_LIB` that failed, once."""
+    """Return and clear the error of the last failed function of `_LIB`."""
     from ._compat.c_library import last_error
 
     return last_error()
 
 
 def get_last_ffi_error(ret: int | None = None) -> MXNetError:
-    """Return an error for a C function that failed; there is no C library to say more."""
+    """Return an error for a failed C function; without a C library there are no details."""
     code = "" if ret is None else f" with code {ret}"
     return MXNetError(f"A C function failed{code}. It was not MXNext's, which has no C library.")
 
 
 def c2pyerror(err_msg: str) -> tuple[str, str | None]:
-    """Return a C library's message with its stack in Python's order, and the kind it begins with.
+    """Return a C library's message with its stack in Python's order, and its error type.
 
     >>> c2pyerror("ValueError: too small")
     ('ValueError: too small', 'ValueError')
@@ -346,7 +344,7 @@ def build_param_doc(
 
 
 def add_fileline_to_docstring(module: str | ModuleType, incursive: bool = True) -> None:
-    """Append to the docstring of each function of a module where it is defined.
+    """Append its place of definition to the docstring of each function of a module.
 
     With `incursive`, methods of the module's classes get theirs as well.
     """
@@ -366,14 +364,14 @@ def _tell_place(function: Callable, module: ModuleType) -> None:
 
 
 def data_dir_default() -> str:
-    """Return where models and data sets are unless ``MXNET_HOME`` says otherwise."""
+    """Return the default folder of models and data sets, used without ``MXNET_HOME``."""
     if sys.platform == "win32":
         return str(Path.home() / "AppData" / "Roaming" / "mxnet")
     return str(Path.home() / ".mxnet")
 
 
 def data_dir() -> str:
-    """Return where models and data sets are: ``MXNET_HOME``, or the default."""
+    """Return the folder of models and data sets: ``MXNET_HOME``, or the default."""
     chosen = env.get("MXNET_HOME")
     if chosen == env.VARIABLES["MXNET_HOME"].default:
         return data_dir_default()
@@ -381,7 +379,7 @@ def data_dir() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Show the error of sparse arrays, which lives with them, under MXNet's spelling."""
+    """Provide the error of sparse arrays, defined elsewhere, under MXNet's name."""
     if name == "NotSupportedForSparseNDArray":
         from .ndarray.sparse.arrays import NotSupportedForSparseNDArray
 
@@ -403,7 +401,7 @@ _in_all_threads = False  # what set_np_shape(2) says
 
 
 def is_np_shape() -> bool:
-    """Return whether NumPy's meaning is in force: 0 is a size, () a scalar.
+    """Return whether NumPy shape semantics apply: 0 is a size, () a scalar.
 
     In the classic meaning a size of 0 and the shape () are unknown.
     """
@@ -411,7 +409,7 @@ def is_np_shape() -> bool:
 
 
 def choose_np_shape(active: bool | int) -> bool:
-    """Choose the meaning and return the one that was in force; 2 chooses it for all threads.
+    """Set the shape semantics and return the previous one; 2 sets it for all threads.
 
     >>> choose_np_shape(False)
     False

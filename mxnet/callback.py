@@ -127,7 +127,7 @@ def log_train_metric(period: int, auto_reset: bool = False) -> Callable[[Any], N
 
 
 class Speedometer:
-    """A batch callback that logs samples per second, and the metric, now and then.
+    """A batch callback that regularly logs samples per second and the metric.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Speedometer:
         self.auto_reset = auto_reset
 
     def __call__(self, param: Any) -> None:
-        """Take note of a batch."""
+        """Count a batch, and log the speed every `frequent` batches."""
         count = param.nbatch
         if self.last_count > count:  # a new epoch
             self.init = False

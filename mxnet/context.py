@@ -31,7 +31,7 @@ class _Scopes(threading.local):
 
     @property
     def value(self) -> Context:
-        """The context in force; setting it changes it until the innermost ``with`` ends."""
+        """The current context; setting it lasts until the innermost ``with`` ends."""
         return self.stack[-1] if self.stack else CPU_0
 
     @value.setter
@@ -109,7 +109,7 @@ class Context(metaclass=AssignableClass):
         _scopes.stack.pop()
 
     def empty_cache(self) -> None:
-        """Give the unused memory of this device back to the system."""
+        """Return the unused cached memory of this device to the system."""
         if self.device_typeid != 2:
             return_freed_memory()
             return
@@ -119,7 +119,7 @@ class Context(metaclass=AssignableClass):
 
 
 def torch_device(ctx: Context) -> torch.device:
-    """Return torch's device for a context; a GPU that is not there is an error.
+    """Return torch's device for a context; a missing GPU raises an error.
 
     >>> torch_device(cpu(1))
     device(type='cpu')
@@ -172,7 +172,7 @@ def cpu_pinned(device_id: int = 0) -> Context:
 
 
 def gpu(device_id: int = 0) -> Context:
-    """Return a GPU context; whether that GPU is there is found out on first use.
+    """Return a GPU context; a missing GPU raises an error on first use.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ bfloat16 = np.dtype([("bfloat16", np.uint16)])
 
 
 class DTypeRow(NamedTuple):
-    """What the three worlds call one data type."""
+    """A data type as MXNet, torch and NumPy name it."""
 
     name: str
     code: int
@@ -53,7 +53,7 @@ _TORCH_BY_KEY: dict[Any, torch.dtype] = {
 
 
 def to_torch(dtype: Any) -> torch.dtype:
-    """Return the torch dtype that any spelling of a data type means; ``None`` is float32.
+    """Return the torch dtype for any spelling of a data type; ``None`` is float32.
 
     >>> to_torch("float16"), to_torch(np.int32)
     (torch.float16, torch.int32)

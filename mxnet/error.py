@@ -1,4 +1,4 @@
-"""Exceptions: `MXNetError` as MXNet raised it; subclasses are also the builtin errors they mean."""
+"""Exceptions: `MXNetError` as in MXNet; subclasses also derive from the matching builtin errors."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class UnknownAttribute(MXNetError, TypeError):
 
 
 class AttributeConversionError(MXNetError, ValueError):
-    """An operator's argument has a value that cannot be understood.
+    """An operator's argument has a value that cannot be parsed.
 
     >>> try:
     ...     mx.nd.Activation(mx.nd.ones(2), act_type="no such function")
@@ -98,7 +98,7 @@ class AttributeConversionError(MXNetError, ValueError):
 
 
 class OutOfMemory(MXNetError, MemoryError):
-    """More memory was asked for than there is; the process continues.
+    """Raised if memory cannot be allocated; the process continues.
 
     >>> issubclass(mx.error.OutOfMemory, MemoryError)
     True
@@ -106,7 +106,7 @@ class OutOfMemory(MXNetError, MemoryError):
 
 
 class FormatError(MXNetError, ValueError):
-    """A file is damaged, truncated or not of the format that was asked for.
+    """Raised if a file is damaged, truncated or of another format.
 
     >>> try:
     ...     mx.nd.load_frombuffer(b"not a file of arrays")
@@ -136,7 +136,7 @@ class InvalidType(MXNetError, AssertionError, TypeError):
 
 
 class OutOfRange(MXNetError, IndexError):
-    """An operator met an index or axis that its input does not have.
+    """An index or axis is out of range for an operator's input.
 
     >>> issubclass(mx.error.OutOfRange, IndexError)
     True
@@ -144,7 +144,7 @@ class OutOfRange(MXNetError, IndexError):
 
 
 class AxisOutOfRange(ShapeError, np.exceptions.AxisError):
-    """An array has no axis of the number that was asked for.
+    """Raised if an array has no axis with the given number.
 
     >>> issubclass(mx.error.AxisOutOfRange, IndexError)
     True
@@ -229,7 +229,7 @@ register = register_error
 
 @register_error
 class InternalError(MXNetError):
-    """Something that cannot happen did: a defect of MXNext itself.
+    """An internal invariant is violated: a defect of MXNext itself.
 
     >>> issubclass(mx.error.InternalError, mx.MXNetError)
     True
@@ -274,7 +274,7 @@ class NotImplementedForSymbol(MXNetError, NotImplementedError):
 
 
 def add_note(error: BaseException, text: str) -> None:
-    """Add a line to what is shown of an error.
+    """Add a line to the message of an error.
 
     >>> error = mx.MXNetError("bad image")
     >>> add_note(error, "In sample 7.")

@@ -1,4 +1,4 @@
-"""Bound symbols: `Executor`, `bind` and what users register; the code is in `runtime/`."""
+"""Bound symbols: `Executor`, `bind` and the hooks that users register; see `runtime/`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions, and where the package's files are."""
+"""Versions, and paths of the package's files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ mxnext_version = "0.1.0"
 
 
 def find_lib_path(prefix: str = "libmxnet") -> list[str]:
-    """Return the package's folder: there is no library of our own, the kernels are torch's."""
+    """Return the package's folder: MXNext has no library of its own, its kernels are torch's."""
     return [str(Path(__file__).parent)]
 
 
@@ -20,5 +20,5 @@ def find_include_path() -> str:
 
 
 def find_conf_path(prefix: str = "tvmop") -> str:
-    """Return the package's folder: there is no such configuration."""
+    """Return the package's folder: MXNext has no CMake configuration."""
     return str(Path(__file__).parent)

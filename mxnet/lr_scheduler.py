@@ -27,7 +27,7 @@ __all__ = [
 WarmupMode = Literal["linear", "constant"]
 
 
-DEFAULT_BASE_LR = 0.01  # of a schedule whose rate nobody gave
+DEFAULT_BASE_LR = 0.01  # of a schedule without an explicit rate
 
 
 class LRScheduler:
@@ -218,7 +218,7 @@ class MultiFactorScheduler(LRScheduler):
 
 
 class _DecreasingScheduler(LRScheduler):
-    """From ``base_lr`` to ``final_lr`` along a curve; after ``max_update`` the rate stays."""
+    """Decreases from ``base_lr`` to ``final_lr``; after ``max_update`` the rate is constant."""
 
     def __init__(
         self,
@@ -246,7 +246,6 @@ class _DecreasingScheduler(LRScheduler):
         raise NotImplementedError
 
     def __call__(self, num_update: int) -> float:
-        """Return the rate for this update."""
         if num_update < self.warmup_steps:
             return self.get_warmup_lr(num_update)
         if num_update <= self.max_update:
@@ -259,7 +258,7 @@ class _DecreasingScheduler(LRScheduler):
 
 @inherits_parameters
 class PolyScheduler(_DecreasingScheduler):
-    """Lower the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
+    """Decrease the rate by a power: ``final + (base - final) (1 - n / max_update) ** pwr``.
 
     Parameters
     ----------
@@ -298,7 +297,7 @@ class PolyScheduler(_DecreasingScheduler):
 
 @inherits_parameters
 class CosineScheduler(_DecreasingScheduler):
-    """Lower the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
+    """Decrease the rate by half a cosine: ``final + (base - final) (1 + cos(pi n / max)) / 2``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`Monitor`: statistics of what flows through executors, every so many batches."""
+"""`Monitor`: statistics of the arrays in executors, at intervals of batches."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Monitor:
         self.monitor_all = monitor_all
 
     def stat_helper(self, name: bytes | str, array: NDArray) -> None:
-        """Take the statistic of an array, if this batch is watched and the name is wanted.
+        """Record the statistic of an array, if this batch is monitored and the name matches.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Monitor:
         self.step += 1
 
     def toc(self) -> list[tuple[int, str, str]]:
-        """End a batch; return (batch, name, statistic as text) of all that was watched."""
+        """End a batch; return (batch, name, statistic as text) of all recorded statistics."""
         if not self.activated:
             return []
         for exe in self.exes:
@@ -112,13 +112,12 @@ class Monitor:
         return [(step, name, _text(name, stat)) for step, name, stat in rows]
 
     def toc_print(self) -> None:
-        """End a batch, and log what was watched."""
+        """End a batch, and log the recorded statistics."""
         for step, name, stat in self.toc():
             logging.info("Batch: %7d %30s %s", step, name.ljust(30), stat)
 
 
 def _text(name: str, stat: Any) -> str:
-    """Return a statistic as text: numbers followed by tabs."""
     stats = stat if isinstance(stat, list) else [stat]
     if not all(isinstance(part, NDArray) for part in stats):
         raise InvalidType(

@@ -1,4 +1,4 @@
-"""Automatic names: `NameManager` counts per hint, `Prefix` puts a word in front."""
+"""Automatic names: `NameManager` counts per hint, `Prefix` adds a prefix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["NameManager", "Prefix"]
 
 
 class NameManager(metaclass=AssignableClass):
-    """Gives names to symbols and blocks that have none: ``hint0``, ``hint1``, ...
+    """Names symbols and blocks without a name: ``hint0``, ``hint1``, ...
 
     Used as a scope, it starts its own counters.
 
@@ -27,7 +27,7 @@ class NameManager(metaclass=AssignableClass):
         self._outer: list[NameManager] = []
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return the name if there is one, else the hint with its next number."""
+        """Return the explicit name, or else the hint with its next number."""
         if name:
             return name
         number = self._counter.get(hint, 0)
@@ -53,7 +53,7 @@ class NameManager(metaclass=AssignableClass):
 
 
 class Prefix(NameManager):
-    """A name manager that puts a prefix before every name, given or made.
+    """A name manager that adds a prefix to every name, explicit or automatic.
 
     Parameters
     ----------
@@ -75,8 +75,6 @@ class Prefix(NameManager):
 
 
 class _Current(threading.local):
-    """Each thread counts on its own."""
-
     def __init__(self) -> None:
         self.value = NameManager()
 

@@ -26,7 +26,7 @@ UNAVAILABLE: dict[str, str] = {}  # why a part is not used
 
 
 def is_wanted(name: str) -> bool:
-    """Return whether a part may be used, as far as the user is concerned."""
+    """Return whether the user's settings allow a part."""
     named = {part.strip() for part in env.get("MXNET_WITHOUT_TORCH_PRIVATE").split(",")}
     return not named & {name, "all"}
 
@@ -113,12 +113,12 @@ run_backward: Callable[..., Sequence[Tensor | None] | None] = choose(
 
 
 def is_freed_error(error: RuntimeError) -> bool:
-    """Return whether torch refuses to go through a graph that backward has freed."""
+    """Return whether torch's error is about a graph that backward has freed."""
     return "second time" in str(error)
 
 
 def is_overwritten_error(error: RuntimeError) -> bool:
-    """Return whether torch misses a value that was overwritten since it was saved."""
+    """Return whether torch's error is about a saved value that was overwritten."""
     return "modified by an inplace operation" in str(error)
 
 
@@ -275,7 +275,7 @@ has_one_owner: Callable[[Tensor], bool] = choose(
 
 
 class _NoDispatchMode:
-    """In the place of torch's class where there is none; nothing is captured then."""
+    """Replaces torch's class if there is none; then nothing is captured."""
 
 
 _DispatchMode: Any = choose(
@@ -288,7 +288,7 @@ _DispatchMode: Any = choose(
 
 
 class KernelWatcher(_DispatchMode):
-    """Base of what sees each kernel that runs."""
+    """Base class of observers of each kernel call."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -583,7 +583,7 @@ def _packs_convolutions(kernels: ConvolutionKernels) -> bool:
 
 @cache
 def dense_kernels() -> DenseKernels | None:
-    """Return oneDNN's dense layers; None where plain ones are to be used."""
+    """Return oneDNN's dense layers, or None to use plain ones."""
     return choose(
         "dense_kernels",
         "multiply by weights that are packed once",
@@ -598,7 +598,7 @@ def dense_kernels() -> DenseKernels | None:
 
 @cache
 def convolution_kernels() -> ConvolutionKernels | None:
-    """Return oneDNN's convolutions; None where plain ones are to be used."""
+    """Return oneDNN's convolutions, or None to use plain ones."""
     return choose(
         "convolution_kernels",
         "convolve, add and activate in one pass, with weights that are packed once",
@@ -614,7 +614,7 @@ def convolution_kernels() -> ConvolutionKernels | None:
 
 @cache
 def int8_kernels() -> Int8Kernels | None:
-    """Return oneDNN's 8-bit layers; None where float kernels are to be used."""
+    """Return oneDNN's 8-bit layers, or None to use float kernels."""
     return choose(
         "int8_kernels",
         "compute 8-bit layers",
@@ -645,7 +645,7 @@ def collate_functions() -> dict[type, Callable]:
 
 
 class WorkerParts(NamedTuple):
-    """What torch's `DataLoader` iterates over its workers with."""
+    """The parts with which torch's `DataLoader` iterates over its workers."""
 
     iterator: type
     watch: Callable[[int, tuple[int, ...]], None]
@@ -653,7 +653,7 @@ class WorkerParts(NamedTuple):
 
 
 def find_worker_parts() -> WorkerParts:
-    """Return how torch's `DataLoader` follows its workers. There is no public alternative."""
+    """Return how torch's `DataLoader` monitors its workers. There is no public alternative."""
     signals = import_module("torch.utils.data._utils.signal_handling")
     loader: Any = import_module("torch.utils.data.dataloader")
     return WorkerParts(
@@ -680,7 +680,7 @@ def is_view_kernel(kernel: Any) -> bool:
 
 @cache
 def data_dependent_errors() -> tuple[type[Exception], ...]:
-    """Return what torch raises where a program depends on values while it is recorded."""
+    """Return torch's exceptions for programs that depend on values while they are traced."""
 
     def find() -> tuple[type[Exception], ...]:
         errors = import_module("torch._subclasses.fake_tensor")

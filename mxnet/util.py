@@ -1,4 +1,4 @@
-"""Switches between classic and NumPy semantics, and a few questions to the system.
+"""Switches between classic and NumPy semantics, and system queries.
 
 Two switches belong to each thread: the semantics of shapes (kept in `base`) and the class of
 new arrays, legacy ones or those of `mx.np`.
@@ -68,7 +68,7 @@ def is_np_array() -> bool:
 
 
 def set_np_shape(active: bool | int) -> bool:
-    """Choose NumPy's meaning of shapes, or the classic one; return what was chosen before.
+    """Set NumPy or classic shape semantics; return the previous setting.
 
     In NumPy's meaning ``()`` is the shape of a scalar and 0 is a size; in the classic one both
     mean "unknown".
@@ -98,7 +98,7 @@ def _log_once(message: str) -> None:
 
 
 def set_np(shape: bool = True, array: bool = True) -> None:
-    """Choose both meanings at once; arrays of `mx.np` need NumPy's shapes.
+    """Set both semantics; arrays of `mx.np` require NumPy shapes.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def set_np(shape: bool = True, array: bool = True) -> None:
 
 
 def reset_np() -> None:
-    """Go back to the classic meaning of shapes and to classic arrays.
+    """Restore classic shape semantics and classic arrays.
 
     >>> mx.npx.set_np()
     >>> mx.npx.reset_np()
@@ -133,7 +133,7 @@ def reset_np() -> None:
 
 @contextmanager
 def np_shape(active: bool = True) -> Iterator[None]:
-    """Return a scope in which shapes have NumPy's meaning, or with False the classic one.
+    """Return a scope with NumPy shape semantics, or with False classic ones.
 
     Parameters
     ----------
@@ -167,7 +167,6 @@ def np_array(active: bool = True) -> _NumpyArrayScope:
 
 
 def _decorate(func: Any, name: str, scope: Callable[[], Any]) -> Any:
-    """Return a function that runs in a scope, or a class all of whose methods do."""
     if inspect.isclass(func):
         for key, value in _members(func).items():
             wrapped = _decorate_member(value, name, scope)
@@ -217,7 +216,7 @@ def _decorate_member(value: Any, name: str, scope: Callable[[], Any]) -> Any:
 
 
 def use_np_shape(func: Thing) -> Thing:
-    """Run a function, or all methods of a class, with NumPy's meaning of shapes.
+    """Run a function, or all methods of a class, with NumPy shape semantics.
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ def use_np(func: Thing) -> Thing:
 
 
 def set_module(module: str | None) -> Callable[[Thing], Thing]:
-    """Say in which module a function or class is to be shown.
+    """Set the module under which a function or class is shown.
 
     Parameters
     ----------
@@ -329,7 +328,7 @@ def np_ufunc_legal_option(key: str, value: Any) -> bool:
 
 
 def check_ufunc_keywords(name: str, given: dict[str, Any]) -> None:
-    """Refuse keywords that NumPy does not have, and values other than the default.
+    """Raise for keywords that NumPy does not have, and for values other than the default.
 
     Parameters
     ----------

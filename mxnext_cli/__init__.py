@@ -24,11 +24,11 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
 
 class CommandError(Exception):
-    """A command cannot do what was asked; the message says why and what to do."""
+    """Raised if a command fails; the message says why and what to do."""
 
 
 class UsageError(CommandError):
-    """The arguments do not fit together or lack something."""
+    """Raised for contradictory or missing arguments."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,6 +58,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _leave(number: int, frame: object) -> None:
-    """End the process while modules are being imported: an exception there may be lost or fatal."""
+    """End the process during an import, where an exception may be lost or fatal."""
     os.write(2, b"\nmx: interrupted\n")
     os._exit(INTERRUPTED)

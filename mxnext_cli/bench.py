@@ -1,4 +1,4 @@
-"""`mx doctor --bench`: a few programs beside plain torch, on the CPU and on the first GPU.
+"""`mx doctor --bench`: compares a few programs with plain torch, on the CPU and on the first GPU.
 
 It takes some seconds and shows whether an installation is as fast as it should be; `benchmarks/`
 measures with care.
@@ -23,7 +23,7 @@ Step = Callable[[], object]
 
 
 def measure_devices() -> list[tuple[str, str, str, str, str]]:
-    """Return a row for each device and case: times of both sides, and ours by torch's."""
+    """Return a row for each device and case: both times, and their ratio."""
     contexts = [cpu(), *([gpu(0)] if accelerator.count() else [])]
     return [row for ctx in contexts for row in _measure_device(ctx)]
 
@@ -71,7 +71,6 @@ def _product(ctx: Context, device: torch.device) -> tuple[Step, Step]:
 
 
 def _training_step(ctx: Context, device: torch.device) -> tuple[Step, Step]:
-    """A small convolutional network with momentum."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(32, 3, activation="relu"), nn.Conv2D(32, 3, activation="relu"))
     net.add(nn.GlobalAvgPool2D(), nn.Dense(10))

@@ -41,13 +41,13 @@ class Parser(argparse.ArgumentParser):
             )
 
     def parse(self, argv: Sequence[str] | None) -> argparse.Namespace:
-        """Parse a command line; exit with 2 and a proposal at an option that is not known."""
+        """Parse a command line; exit with 2 and a proposal for an unknown option."""
         parsed, unknown = self.parse_known_args(argv)
         if unknown:
-            known = [o for a in self._actions for o in a.option_strings]
-            known += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
+            options = [o for a in self._actions for o in a.option_strings]
+            options += [o for a in _actions(parsed.mx_command) for o in a.option_strings]
             wrong = unknown[0].partition("=")[0]
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{_propose(wrong, known)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{_propose(wrong, options)}")
         return parsed
 
 
@@ -61,7 +61,7 @@ Declare = Callable[[Parser], None]
 
 
 class Command(NamedTuple):
-    """A command: its line in the help of `mx`, what runs it, and what adds its arguments.
+    """A command: its line in the help of `mx`, its runner, and the function that adds arguments.
 
     The docstring of `declare` is the description in the command's own help.
     """
@@ -116,8 +116,6 @@ def load_runner(args: argparse.Namespace) -> Runner:
 
 
 class _PrintVersion(argparse.Action):
-    """Print the versions and end."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import importlib.metadata
 
@@ -171,7 +169,6 @@ def _add_model_of_samples(parser: Parser) -> None:
 
 
 def _add_preparation(parser: Parser) -> None:
-    """Add how images become arrays."""
     add = parser.add_argument_group("images").add_argument
     add("--resize", type=_positive, help="length of the shorter edge, first")
     add("--crop", type=_positive, help="cut a square from the center, then")
@@ -607,7 +604,6 @@ def print_completion(args: argparse.Namespace) -> int:
 
 
 def _actions(name: str) -> list[argparse.Action]:
-    """Return the arguments of a command as argparse holds them."""
     parser = Parser(prog=f"mx {name}")
     COMMANDS[name].declare(parser)
     return parser._actions
@@ -622,7 +618,6 @@ def _choices(action: argparse.Action) -> str:
 
 
 def _words(name: str) -> str:
-    """Return the options of a command, its subcommands, and the choices of its arguments."""
     words: list[str] = []
     for action in _actions(name):
         words += _long_options(action)

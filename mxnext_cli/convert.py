@@ -41,7 +41,7 @@ MAX_BATCHES = 8  # of given inputs that a converted model is compared on
 
 
 class Job(NamedTuple):
-    """What to convert, into which files, and what to compare on."""
+    """A conversion: the model, the output files, and the inputs to compare on."""
 
     model: Model
     shapes: Shapes
@@ -55,18 +55,18 @@ class Job(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Convert and compare; an error above the tolerance is raised before anything is written."""
+    """Convert and compare; an error above the tolerance raises before anything is written."""
     model = load_model(args)
-    known = parse_shapes(args.shape, model.inputs)
+    input_shapes = parse_shapes(args.shape, model.inputs)
     cases = []
     if args.input:
         cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
-    if not known and cases:
-        known = {name: array.shape for name, array in cases[0].items()}
+    if not input_shapes and cases:
+        input_shapes = {name: array.shape for name, array in cases[0].items()}
     if args.to == "safetensors":  # arrays alone: nothing is run
-        known, shapes, dtypes = {}, {}, {}
+        input_shapes, shapes, dtypes = {}, {}, {}
     else:
-        shapes = {n: s for n, s in model.complete_shapes(known).items() if n in model.inputs}
+        shapes = {n: s for n, s in model.complete_shapes(input_shapes).items() if n in model.inputs}
         dtypes = {name: Predictor(model).dtypes[name] for name in model.inputs}
     if args.to in FOLDERS:
         report, folder = write_folder(args, model, shapes, dtypes, cases)
@@ -94,7 +94,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, tuple] | None:
-    """Return the shapes with a name in place of the batch, if it is to be free."""
     axis = args.dynamic_batch
     if axis is None:
         return None
@@ -147,7 +146,6 @@ def _write_other(job: Job) -> Report:
 
 
 def _cut_batches(case: dict[str, Any], shapes: dict[str, tuple]) -> list[dict[str, Any]]:
-    """Return arrays in batches of the size that the model is written for."""
     sizes = {name: shapes[name][0] for name in case}
     count = min(len(array) // sizes[name] for name, array in case.items())
     return [
@@ -157,7 +155,7 @@ def _cut_batches(case: dict[str, Any], shapes: dict[str, tuple]) -> list[dict[st
 
 
 def _write_mxnet(job: Job) -> Report:
-    """Write what MXNet 1.9.1 reads, after comparing with what is read back from its text."""
+    """Write files that MXNet 1.9.1 reads, after comparing the model with the re-read one."""
     model = job.model
     symbol = sym.load_json(model.symbol.tojson())
     again = Model(model.name, symbol, model.arguments, model.auxiliary)
@@ -182,7 +180,7 @@ def _write_int8(job: Job) -> Report:
     prefix = Path(str(job.targets[0]).removesuffix(SUFFIXES["int8"][0]))
     if not job.cases:
         print(
-            "mx convert: no --input is given, so the 8-bit ranges are those of random numbers; "
+            "mx convert: no --input is given, so the 8-bit ranges come from random numbers; "
             "accuracy on real data may suffer",
             file=sys.stderr,
         )
@@ -195,7 +193,6 @@ WRITERS = {"mxnet": _write_mxnet, "int8": _write_int8}
 
 
 def _print(args: argparse.Namespace, report: Report, names: list[str], files: list[str]) -> None:
-    """Print the largest errors of each output, and the input on which it is the largest."""
     if args.to == "safetensors":
         names = [f"{len(report.rows)} arrays"]
         rows = {"stored": [report.largest]}

@@ -1,4 +1,4 @@
-"""The targets of `mx convert` that are folders: a model with all that runs it elsewhere."""
+"""The targets of `mx convert` that are folders: a model with all that it needs to run."""
 
 from __future__ import annotations
 

@@ -46,12 +46,12 @@ MIN_SHARED_BYTES = 64 << 20
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is found; return 1 if something is wrong."""
+    """Print the report; return 1 if there is a problem."""
     return report(as_json=args.json, with_bench=args.bench)
 
 
 def report(*, as_json: bool, with_bench: bool = False) -> int:
-    """Print the facts about this installation; return 1 if something is wrong."""
+    """Print the facts about this installation; return 1 if there is a problem."""
     facts = gather()
     if with_bench:
         from .bench import measure_devices  # lazy import: it computes for seconds
@@ -113,7 +113,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 
 def _torch_notes() -> list[str]:
-    """Return what is unusual about this torch, though nothing need be wrong."""
+    """Return notes about this version of torch, which need not be problems."""
     notes = []
     tested = newest_tested_torch()
     if _release(torch.__version__) > _release(tested):
@@ -150,7 +150,7 @@ def _devices() -> dict[str, Any]:
 
 
 def find_problems() -> list[str]:
-    """Return what is wrong with this installation and what to do about it."""
+    """Return the problems of this installation and their solutions."""
     return [
         *_package_problems(),
         *_setting_problems(),
@@ -231,7 +231,6 @@ def _disk_problems() -> list[str]:
 
 
 def _result_problems() -> list[str]:
-    """Compute something and compare it with NumPy."""
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     result = nd.dot(nd.array(a), nd.array(a.T)).asnumpy()
     right = a @ a.T

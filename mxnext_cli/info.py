@@ -1,4 +1,4 @@
-"""`mx info`: what files are, which MXNet wrote them, what they hold, what is wrong with them."""
+"""`mx info`: describes files: their kind, the MXNet that wrote them, contents and problems."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         return doctor.report(as_json=args.json)
     all_facts: list[Facts] = []
     failed = False
-    for name in (file for given in args.files for file in _files_of(given)):
+    for name in (file for argument in args.files for file in _files_of(argument)):
         try:
             all_facts.append(read_facts(Path(name)))
         except (CommandError, OSError) as error:
@@ -122,8 +122,8 @@ def read_facts(path: Path) -> Facts:
         raise CommandError(f"{path}: it is not a file")
     read = READERS.get(path.suffix) or _by_content(path)
     if read is None:
-        known = ", ".join(READERS)
-        raise CommandError(f"{path}: it is none of {known}, by its name or its first bytes")
+        kinds = ", ".join(READERS)
+        raise CommandError(f"{path}: neither its name nor its first bytes show one of {kinds}")
     try:
         facts = read(path)
     except MXNetError as error:
@@ -212,7 +212,6 @@ def _mismatches(model: Model) -> list[str]:
 
 
 def _check_parameters(node: Node, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise an error if parameters contradict the attributes of a layer."""
     input_shapes = [shapes.get(e.node.name) if e.node.is_variable else None for e in node.inputs]
     try:
         complete_inputs(node.operator, input_shapes, node.typed)

@@ -43,7 +43,7 @@ MAX_SHAPES = 1024  # of inputs, whose zeros are remembered
 
 @dataclass
 class Model:
-    """A graph with its parameters, and what of its variables is data or label."""
+    """A graph with its parameters, and the roles of its variables: data or label."""
 
     name: str
     symbol: Symbol
@@ -81,7 +81,7 @@ class Model:
         return {**{n: a.shape for n, a in self.parameters.items()}, **stored, **shapes}
 
     def complete_shapes(self, known: Mapping[str, Shape]) -> Shapes:
-        """Return the shape of every variable; ask for what does not follow from the given ones."""
+        """Return the shape of every variable; raise an error that asks for missing shapes."""
         graph = self.symbol._graph
         inferred = infer_shapes(graph, self.known_shapes(known))
         shapes = {node.name: inferred.values[node][0] for node in graph.variables}
@@ -98,7 +98,7 @@ class Model:
 
 
 def _example(shape: Shape | None) -> str:
-    """Return how a shape could be written, with letters for what is not known."""
+    """Return an example of a shape argument, with letters for unknown sizes."""
     if shape is None:
         return "1,..."
     letters = ["N", "C", "H", "W", "D"]
@@ -108,7 +108,7 @@ def _example(shape: Shape | None) -> str:
 
 
 def variable_roles(symbol: Symbol) -> dict[str, set[str]]:
-    """Return what the operators that read each variable call it: weight, label, data ..."""
+    """Return the input names of each variable at its operators: weight, label, data ..."""
     roles: dict[str, set[str]] = {node.name: set() for node in symbol._graph.variables}
     for node in symbol._graph.nodes:
         for name, entry in zip(node.input_names, node.inputs, strict=True):
@@ -145,7 +145,7 @@ def load_model(
 ) -> Model:
     """Read the model that the arguments name, for the device that they name.
 
-    To look at a model, its operators may be unknown.
+    For inspection of a model, its operators may be unknown.
     """
     ctx = parse_device(getattr(args, "device", None))
     model = _read_model(args, needs_params, keep_unknown)
@@ -172,7 +172,6 @@ def _read_model(args: argparse.Namespace, needs_params: bool, keep_unknown: bool
 
 
 def _find_files(path: Path, epoch: int | None, params: str | None) -> tuple[Path, Path | None]:
-    """Return the symbol file and the parameter file, if there is one."""
     named = PARAMS_NAME.fullmatch(path.name)
     if path.name.endswith(".json"):
         prefix = path.with_name(path.name.removesuffix(SYMBOL_SUFFIX).removesuffix(".json"))
@@ -220,7 +219,7 @@ def _nearby(path: Path) -> str:
 
 
 def read_symbol(path: Path, *, keep_unknown: bool = False) -> Symbol:
-    """Read a symbol file; what is wrong with it is said with its name."""
+    """Read a symbol file; errors name the file."""
     try:
         if not keep_unknown:
             return sym.load(str(path))
@@ -324,7 +323,7 @@ class Predictor:
         self._filled: dict[tuple, dict[str, NDArray]] = {}
 
     def check_names(self, inputs: Mapping[str, Any]) -> None:
-        """Refuse inputs that the model does not have."""
+        """Raise for inputs that the model does not have."""
         unknown = sorted(set(inputs) - set(self.model.inputs) - set(self.model.labels))
         if unknown:
             raise UsageError(
@@ -348,7 +347,7 @@ class Predictor:
         return self._run(feed)
 
     def _fill(self, shapes: dict[str, Shape]) -> dict[str, NDArray]:
-        """Return zeros for what is not given, remembered for the next call of these shapes."""
+        """Return zeros for missing inputs, cached for the next call with these shapes."""
         key = tuple(sorted(shapes.items()))
         filled = self._filled.get(key)
         if filled is None:

@@ -52,7 +52,6 @@ def _cell(value: Any) -> str:
 def _print_rich(
     title: str, headings: Sequence[str], rows: list[list[str]], right: frozenset[int]
 ) -> bool:
-    """Print by rich, if it is installed."""
     try:
         from rich import box
         from rich.console import Console
@@ -87,7 +86,7 @@ def _print_plain(
 
 
 def print_facts(facts: Mapping[str, Any], *, title: str = "") -> None:
-    """Print names and values in two columns; what is None or empty is left out."""
+    """Print names and values in two columns; None and empty values are omitted."""
     shown = {k: v for k, v in facts.items() if v is not None and v not in ("", [], {})}
     if title:
         print(title)

@@ -18,14 +18,14 @@ from .predict import Preparation, read_inputs
 
 
 def run(args: argparse.Namespace) -> int:
-    """Port a model and compare; a difference is raised before anything is written."""
+    """Port a model and compare; a difference raises an error before anything is written."""
     model = load_model(args)
-    known = parse_shapes(args.shape, [*model.inputs, *model.labels])
+    input_shapes = parse_shapes(args.shape, [*model.inputs, *model.labels])
     cases = []
     if args.input:
         cases = [read_inputs(args.input, model.inputs, {}, Preparation())[0]]
-        known = known or {name: array.shape for name, array in cases[0].items()}
-    shapes = model.complete_shapes(known)
+        input_shapes = input_shapes or {name: array.shape for name, array in cases[0].items()}
+    shapes = model.complete_shapes(input_shapes)
     free = {n: s for n, s in shapes.items() if n in model.inputs or n in model.labels}
     folder = Path(args.output or model.files[0].with_name(f"{model.name}-torch"))
     _check_folder(folder, args.force)
@@ -53,15 +53,14 @@ def _check_folder(folder: Path, force: bool) -> None:
 
 
 def _cut(model: Model, names: str | None) -> object:
-    """Return the symbol, or the part of it that ends in the named outputs."""
     if names is None:
         return model.symbol
     internals = model.symbol.get_internals()
-    known = internals.list_outputs()
+    outputs = internals.list_outputs()
     chosen = []
     for name in names.split(","):
-        full = name if name in known else f"{name}_output"
-        if full not in known:
+        full = name if name in outputs else f"{name}_output"
+        if full not in outputs:
             raise UsageError(f"--outputs: the model has no output {name!r}")
         chosen.append(internals[full])
     from mxnet import symbol

@@ -31,7 +31,7 @@ ONE_CHANNEL = re.compile(r"expected \[\d+, [34], .*got \[\d+, 1, ")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what the model says about each input."""
+    """Print the predictions for each input."""
     if args.output and Path(args.output).suffix not in WRITTEN:
         raise UsageError(f"--output {args.output}: it ends in {', '.join(WRITTEN)}")
     model = load_model(args)
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_labels(path: str) -> list[str]:
-    """Return the names of classes, one a line."""
+    """Return the names of classes, one per line."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -84,7 +84,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def _row(output: np.ndarray, index: int, count: int) -> np.ndarray:
-    """Return the part of an output for one sample; all of it where there is no such part."""
+    """Return one sample's part of an output, or all of an output without a batch axis."""
     return output[index] if output.ndim and output.shape[0] == count else output
 
 
@@ -188,7 +188,7 @@ IMAGENET = Preparation(
 
 
 def preparation(args: argparse.Namespace) -> Preparation:
-    """Return how the options say that images are prepared."""
+    """Return the image preparation given by the options."""
     base = IMAGENET if args.imagenet else Preparation()
     chosen = {
         "resize": args.resize,
@@ -259,8 +259,8 @@ def _read(
     if suffix in IMAGES:
         return {name: how.prepare(path.read_bytes(), str(path), shapes.get(name))[None]}
     if suffix not in ARRAYS:
-        known = ", ".join(sorted(IMAGES | ARRAYS))
-        raise UsageError(f"{path}: inputs are {known}")
+        extensions = ", ".join(sorted(IMAGES | ARRAYS))
+        raise UsageError(f"{path}: inputs are {extensions}")
     try:
         with path.open("rb") as file:
             read = _read_arrays(file, suffix, name)
@@ -283,7 +283,6 @@ def _read_arrays(file: BinaryIO, suffix: str, name: str) -> dict[str, np.ndarray
 
 
 def _add_batch_axis(value: np.ndarray, shape: Shape | None, path: Path) -> np.ndarray:
-    """Return an array with a batch axis, in the shape that was asked for."""
     if value.dtype.kind not in "fiub":
         raise CommandError(f"{path}: it holds {value.dtype}, not numbers")
     if shape is None:

@@ -1,4 +1,4 @@
-"""Parses the command line, runs one command and tells its errors in words."""
+"""Parses the command line, runs one command and prints its errors as messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx rec`: looks into record files, takes images out, checks them, makes their index."""
+"""`mx rec`: inspects record files, extracts images, checks files, writes their index."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def kind_of(content: bytes) -> str:
 
 
 def records(path: str | Path, problems: list[Damage] | None = None) -> Iterator[tuple[int, bytes]]:
-    """Give (offset, record); damage goes to ``problems``, or is raised."""
+    """Yield (offset, record); damage is added to ``problems``, or raised."""
     for offset, record in RecordReader(path).whole_records():
         if not isinstance(record, Damage):
             yield offset, record
@@ -82,7 +82,7 @@ def survey(path: str | Path) -> Survey:
 
 
 def record_facts(path: Path) -> Facts:
-    """Return the facts of a record file: how many records, of which contents and sizes."""
+    """Return the facts of a record file: number, contents and sizes of the records."""
     sizes, kinds, widths, damages = survey(path)
     if not sizes:
         raise CommandError(f"{path}: there is no record in it")
@@ -99,7 +99,7 @@ def record_facts(path: Path) -> Facts:
 
 
 def info(args: argparse.Namespace) -> int:
-    """Print how many records there are, of which kinds and sizes."""
+    """Print the number, kinds and sizes of the records."""
     if args.json:
         print_json({"file": args.file, **record_facts(Path(args.file))})
         return 0
@@ -164,7 +164,7 @@ def extract(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    """Print all that is wrong with a file and its index; return 1 if anything is."""
+    """Print all problems of a file and its index; return 1 if there are any."""
     problems: list[Damage] = []
     messages = []
     offsets = set()
@@ -233,7 +233,7 @@ ACTIONS = {"info": info, "cat": cat, "extract": extract, "check": check, "index"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the options say; return the exit code."""
+    """Run with the given options; return the exit code."""
     try:
         return ACTIONS[args.action](args)
     except (MXNetError, OSError) as error:

@@ -29,7 +29,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(name: str) -> dict[str, str | bool | None]:
-    """Return what is known of a network's weights."""
     file = f"{name}-{model_store.short_hash(name)}.params"
     folder = Path(model_store.default_root()).expanduser()
     weights = TORCH_WEIGHTS.get(name)

@@ -1,1 +1,1 @@
-"""What exists for old programs alone; see README.md."""
+"""Compatibility with old programs; see README.md."""

@@ -27,7 +27,7 @@ VERSION = 10901  # 1.9.1, in digits
 
 
 class _Last(threading.local):
-    """What a thread's last calls left: an error, and results that pointers lead to."""
+    """A thread's last error, and the results that returned pointers refer to."""
 
     error: BaseException | None = None
     arrays: list[NDArray]
@@ -51,13 +51,13 @@ FUNCTIONS: dict[str, Callable[..., int]] = {}
 
 
 def last_error() -> BaseException | None:
-    """Return the error of the last call of this thread that failed, and forget it."""
+    """Return and clear the error of this thread's last failed call."""
     failure, _last.error = _last.error, None
     return failure
 
 
 def _c_function(function: Callable[..., None]) -> Callable[..., int]:
-    """Register a function, which returns a code in place of raising errors."""
+    """Register a function that returns an error code in place of raising errors."""
 
     @functools.wraps(function)
     def call(*args: Any) -> int:
@@ -74,7 +74,6 @@ def _c_function(function: Callable[..., None]) -> Callable[..., int]:
 
 
 def _number(value: Any) -> int:
-    """Return an integer, or that of a ctypes object."""
     return getattr(value, "value", value) or 0
 
 
@@ -84,7 +83,7 @@ def _text(value: Any) -> str:
 
 
 def _target(reference: Any) -> Any:
-    """Return what ``byref`` or ``pointer`` was taken of."""
+    """Return the object that a ``byref`` or ``pointer`` refers to."""
     inner = getattr(reference, "_obj", None)
     return reference.contents if inner is None else inner
 
@@ -94,7 +93,7 @@ def _store(reference: Any, value: Any) -> None:
 
 
 def _point(reference: Any, array: ctypes.Array | None) -> None:
-    """Let a pointer variable of any type lead to an array of ctypes, which the caller keeps."""
+    """Point a pointer variable of any type to a ctypes array, which the caller keeps alive."""
     variable = ctypes.c_void_p.from_address(ctypes.addressof(_target(reference)))
     variable.value = None if array is None else ctypes.addressof(array)
 
@@ -120,26 +119,22 @@ def MXRecordIOWriterCreate(uri: Any, out: Any) -> None:
 
 @_c_function
 def MXRecordIOWriterFree(handle: Any) -> None:
-    """Close a writer."""
     _file(handle, RecordWriter).close()
     del _open[_number(handle)]
 
 
 @_c_function
 def MXRecordIOWriterWriteRecord(handle: Any, buf: Any, size: Any) -> None:
-    """Write ``size`` bytes as a record."""
     _file(handle, RecordWriter).write(ctypes.string_at(buf, _number(size)))
 
 
 @_c_function
 def MXRecordIOWriterTell(handle: Any, pos: Any) -> None:
-    """Store the offset of the next record."""
     _store(pos, _file(handle, RecordWriter).position)
 
 
 @_c_function
 def MXRecordIOReaderCreate(uri: Any, out: Any) -> None:
-    """Open a record file for reading."""
     reader = _Reader(_text(uri))
     number = next(_numbers)
     _open[number] = reader
@@ -148,14 +143,13 @@ def MXRecordIOReaderCreate(uri: Any, out: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderFree(handle: Any) -> None:
-    """Close a reader."""
     _file(handle, _Reader).file.close()
     del _open[_number(handle)]
 
 
 @_c_function
 def MXRecordIOReaderReadRecord(handle: Any, buf: Any, size: Any) -> None:
-    """Store where the next record is in memory and its length; at the end NULL and 0."""
+    """Store the address and the length of the next record; NULL and 0 at the end."""
     reader = _file(handle, _Reader)
     record, reader.position = reader.file.read(reader.position)
     reader.record = None if record is None else ctypes.create_string_buffer(record)
@@ -165,13 +159,11 @@ def MXRecordIOReaderReadRecord(handle: Any, buf: Any, size: Any) -> None:
 
 @_c_function
 def MXRecordIOReaderSeek(handle: Any, pos: Any) -> None:
-    """Continue at an offset."""
     _file(handle, _Reader).position = _number(pos)
 
 
 @_c_function
 def MXRecordIOReaderTell(handle: Any, pos: Any) -> None:
-    """Store the offset of the next record."""
     _store(pos, _file(handle, _Reader).position)
 
 
@@ -187,7 +179,7 @@ def _tensor(handle: Any) -> torch.Tensor:
 
 @_c_function
 def MXNDArrayGetData(handle: Any, out: Any) -> None:
-    """Store the address of an array's numbers; it serves while the array lives."""
+    """Store the address of an array's data; it is valid while the array lives."""
     tensor = _tensor(handle)
     if not tensor.is_contiguous():
         raise error.InvalidValue("MXNDArrayGetData: the array is not contiguous; copy it first.")
@@ -196,19 +188,16 @@ def MXNDArrayGetData(handle: Any, out: Any) -> None:
 
 @_c_function
 def MXNDArrayWaitToRead(handle: Any) -> None:
-    """Wait until an array is computed."""
     accelerator.synchronize(_tensor(handle).device)
 
 
 @_c_function
 def MXNDArrayWaitToWrite(handle: Any) -> None:
-    """Wait until nothing reads an array."""
     accelerator.synchronize(_tensor(handle).device)
 
 
 @_c_function
 def MXNDArrayWaitAll() -> None:
-    """Wait for all devices."""
     accelerator.synchronize_all()
 
 
@@ -246,13 +235,12 @@ def MXGetVersion(out: Any) -> None:
 
 @_c_function
 def MXRandomSeed(seed: Any) -> None:
-    """Seed the random numbers of all devices."""
     random.seed(_number(seed))
 
 
 @_c_function
 def MXListAllOpNames(size: Any, names: Any) -> None:
-    """Store how many operators there are, and an array of their names."""
+    """Store the number of operators and an array of their names."""
     texts = [name.encode() for name in registry.names()]
     _last.names = (ctypes.c_char_p * len(texts))(*texts)
     _store(size, len(texts))
@@ -261,12 +249,10 @@ def MXListAllOpNames(size: Any, names: Any) -> None:
 
 @_c_function
 def MXSetNumOMPThreads(count: Any) -> None:
-    """Set how many threads kernels use."""
     torch.set_num_threads(_number(count))
 
 
 @_c_function
 def MXGetGPUMemoryInformation64(device: Any, free: Any, total: Any) -> None:
-    """Store the free bytes of a GPU and all of them."""
     for out, value in zip((free, total), gpu_memory_info(_number(device)), strict=True):
         _store(out, value)

@@ -32,7 +32,7 @@ _functions: dict[str, tuple[Function, During]] = {}
 
 
 def call_after_import(name: str, function: Function, during: During = nullcontext) -> None:
-    """Call ``function(module)`` when a module is imported; at once if it is already.
+    """Call ``function(module)`` when a module is imported, or now if it has been.
 
     ``package.*`` means a package and all of its modules. The module runs inside the context
     that `during` returns.
@@ -56,7 +56,7 @@ def call_after_import(name: str, function: Function, during: During = nullcontex
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules that somebody asked about, by means of the finders after it."""
+    """Finds modules with registered callbacks, through the finders after it."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -77,8 +77,6 @@ class _Finder(MetaPathFinder):
 
 
 class _CallingLoader(Loader):
-    """Loads a module as its own loader does, and then calls functions with it."""
-
     def __init__(self, loader: Any, functions: Sequence[tuple[Function, During]]) -> None:
         self._loader, self._functions = loader, functions
 
@@ -86,11 +84,9 @@ class _CallingLoader(Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return what the module's own loader makes."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, then the functions."""
         with ExitStack() as contexts:
             for _, during in self._functions:
                 contexts.enter_context(during())
@@ -136,7 +132,7 @@ REMOVED_NAMES: dict[str, Any] = {
 
 
 class _OldNumPy(ModuleType):
-    """NumPy, with the names that it has lost."""
+    """NumPy, with the names that it has removed."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -149,7 +145,7 @@ class _OldNumPy(ModuleType):
 
 @contextmanager
 def lend_numpy_names() -> Iterator[None]:
-    """Give NumPy its old names while a module that uses them is imported."""
+    """Add NumPy's old names while a module that uses them is imported."""
     lent = [name for name in REMOVED_NAMES if name not in vars(np) and not _has(name)]
     for name in lent:
         setattr(np, name, REMOVED_NAMES[name])
@@ -170,7 +166,7 @@ _old_numpy = _OldNumPy("numpy", np.__doc__)
 
 
 def restore_numpy_names(module: ModuleType) -> None:
-    """Give the global name ``np`` (or ``numpy``) of a module NumPy's old names.
+    """Replace the global ``np`` (or ``numpy``) of a module by a NumPy that has the old names.
 
     NumPy itself stays as it is, and so does every other module.
     """
@@ -205,7 +201,7 @@ def skip_torch_check(check: ModuleType) -> None:
 
 
 class Adjustment(NamedTuple):
-    """What is done to a module: after its import, and around it."""
+    """The adjustment of a module: after its import, and around it."""
 
     after: Callable[[ModuleType], None]
     during: Callable[[], AbstractContextManager] = nullcontext
@@ -225,6 +221,6 @@ ADJUSTMENTS = {
 
 
 def install() -> None:
-    """Make the adjustments, also to packages that are being imported already."""
+    """Register the adjustments, also for packages that are being imported already."""
     for name, adjustment in ADJUSTMENTS.items():
         call_after_import(name, *adjustment)

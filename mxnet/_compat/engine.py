@@ -1,4 +1,4 @@
-"""Bulk execution: accepted and remembered, but nothing depends on it.
+"""Bulk execution: accepted for compatibility, without effect.
 
 MXNet's engine ran several small operators as one task of its scheduler. Here every operator is
 one call of a torch kernel, and graphs are prepared as a whole, so there is nothing to bundle.
@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 
 
 def set_bulk_size(size: int) -> int:
-    """Remember a bulk size and return the previous one; it has no effect on how things run.
+    """Set the bulk size and return the previous one; it has no effect.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def set_bulk_size(size: int) -> int:
 
 @contextmanager
 def bulk(size: int) -> Iterator[None]:
-    """Set the bulk size within a ``with`` block; it has no effect on how things run.
+    """Set the bulk size within a ``with`` block; it has no effect.
 
     Parameters
     ----------

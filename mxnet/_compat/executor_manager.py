@@ -120,7 +120,7 @@ class DataParallelExecutorGroup:
             executor.backward()
 
     def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
-        """Show the metric each device's outputs, with its part of the labels.
+        """Update the metric with each device's outputs and its part of the labels.
 
         With `pre_sliced`, `labels` has a list of labels for each device already.
         """
@@ -130,7 +130,7 @@ class DataParallelExecutorGroup:
 
 
 class DataParallelExecutorManager:
-    """Executors on several devices, for training loops that users write.
+    """Executors on several devices, for custom training loops.
 
     `mx.mod.Module` does the same and more; this is for programs that were written before it.
 
@@ -215,7 +215,7 @@ class DataParallelExecutorManager:
             executor.copy_params_from(arg_params, aux_params)
 
     def copy_to(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> None:
-        """Write the means over the devices into the arrays given, by name."""
+        """Write the means over the devices into the given arrays, by name."""
         for names, arrays, targets in (
             (self.param_names, self.param_arrays, arg_params),
             (self.aux_names, self.aux_arrays, aux_params),
@@ -247,15 +247,15 @@ class DataParallelExecutorManager:
         )
 
     def forward(self, is_train: bool = False) -> None:
-        """Compute the outputs for the batch that was loaded."""
+        """Compute the outputs for the loaded batch."""
         self.curr_execgrp.forward(is_train=is_train)
 
     def backward(self) -> None:
-        """Compute the gradients for the batch that was loaded."""
+        """Compute the gradients for the loaded batch."""
         self.curr_execgrp.backward()
 
     def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
-        """Show the metric the outputs for the batch that was loaded."""
+        """Update the metric with the outputs for the loaded batch."""
         self.curr_execgrp.update_metric(metric, labels, pre_sliced)
 
 

@@ -10,7 +10,7 @@ _SUFFIXES = (".so", ".dll", ".dylib")
 
 
 def load(path: str, verbose: bool = True) -> None:
-    """Refuse a library of operators: it is made for MXNet's C++ and cannot run on torch.
+    """Raise an error: a library of operators for MXNet's C++ cannot run on torch.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def get_logger(
 ) -> logging.Logger:
     """Return a logger that writes to a file, or in color to the standard error.
 
-    The first call for a name decides about its handler and level; without a name the root logger
+    The first call for a name sets its handler and level; without a name the root logger
     is returned as it is.
 
     Parameters

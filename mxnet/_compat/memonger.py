@@ -29,7 +29,7 @@ def search_plan(
     limit: int | None = None,
     **shapes: tuple[int, ...],
 ) -> Symbol:
-    """Return the symbol with nodes marked such that training keeps few bytes.
+    """Return the symbol with nodes marked for recomputation, so that training stores fewer bytes.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def search_plan(
 def get_cost(
     sym: Symbol, type_dict: Mapping[str, Any] | None = None, **shapes: tuple[int, ...]
 ) -> int:
-    """Return the megabytes that results take in training, with marks taken into account.
+    """Return the megabytes of results stored in training, without those marked for recomputation.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Learning-rate schedules of MXNet's first days, kept for programs that import them here."""
+"""Learning-rate schedules of early MXNet, kept for programs that import them from here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class LearningRateScheduler:
         self.base_lr = 0.01
 
     def __call__(self, iteration: int) -> float:
-        """Return the learning rate after `iteration` updates."""
         raise NotImplementedError("must override this")
 
 

@@ -94,14 +94,13 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         if name in INSTEAD:
             explain(name)
         real = find_alias(name)
-        found = None if real is None else find_spec(real)
-        if found is None:
+        spec = None if real is None else find_spec(real)
+        if spec is None:
             return None
-        is_package = found.submodule_search_locations is not None
-        return ModuleSpec(fullname, self, origin=found.origin, is_package=is_package)
+        is_package = spec.submodule_search_locations is not None
+        return ModuleSpec(fullname, self, origin=spec.origin, is_package=is_package)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the module that the name means in the place of the new one."""
         sys.modules[module.__name__] = importlib.import_module(self._real_name(module.__name__))
 
     def get_code(self, fullname: str) -> CodeType | None:
@@ -111,7 +110,6 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
         return spec.loader.get_code(spec.name)
 
     def get_source(self, fullname: str) -> str | None:
-        """Return the source of the module."""
         spec = find_spec(self._real_name(fullname))
         assert spec is not None and isinstance(spec.loader, InspectLoader)
         return spec.loader.get_source(spec.name)
@@ -123,5 +121,5 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
 
 
 def install() -> None:
-    """Ask for these names before the folders are searched."""
+    """Install the finder before those that search folders."""
     sys.meta_path.insert(0, _ModuleNames())

@@ -1,4 +1,4 @@
-"""What ``from mxnet.X import *`` brings.
+"""The names that ``from mxnet.X import *`` imports.
 
 MXNet's modules have no ``__all__``, so a star import brings whatever they import: ``np``,
 ``logging``, ``NDArray``. Old programs rely on it, and on attributes such as ``mx.metric.numpy``.
@@ -139,9 +139,9 @@ _OWN = {"optimizer": ("contrib",), "rnn": ("io", "rnn", "rnn_cell")}
 
 
 def complete_star_imports(package: str = "") -> None:
-    """Give modules the names that MXNet's have besides their own.
+    """Add to modules the imported names that MXNet's modules also expose.
 
-    All that are imported by now, or those of a `package` that is imported later.
+    This applies to all imported modules, or to those of a `package` that was imported later.
     """
     for short, names in STARS.items():
         module = sys.modules.get(find_alias(short) or f"mxnet.{short}")

@@ -1,1 +1,1 @@
-"""What ``import mxnet`` does to the process, and what all modules share; see README.md."""
+"""Process-wide effects of ``import mxnet``, and what all modules share; see README.md."""

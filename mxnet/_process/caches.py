@@ -1,4 +1,4 @@
-"""What threads share: bounded caches under keys that users choose, and locks that survive forks."""
+"""Thread-safe helpers: bounded caches with arbitrary keys, and locks that survive forks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def store(cache: dict[Any, Value], key: Hashable, value: Value, max_entries: int
 
 
 def has_nan(key: Any) -> bool:
-    """Return whether a key is NaN or a tuple with one: no later key is equal to it.
+    """Return whether a key is NaN or a tuple with NaN, which equals no other key.
 
     >>> has_nan(("clip", (1.0, float("nan")))), has_nan(("clip", 1.0))
     (True, False)

@@ -1,4 +1,4 @@
-"""Download files: from the first address that has them, checked, whole or not at all."""
+"""Download files from the first address that has them, with a checksum, atomically."""
 
 from __future__ import annotations
 
@@ -41,30 +41,13 @@ def download_file(
     on_start: Callable[[str], None] = lambda address: None,
     on_retry: Callable[[Exception, int], None] = lambda error, left: None,
 ) -> None:
-    """Write the file at one of several addresses to `target`.
+    """Write the file at one of several addresses of the same content to `target`.
 
-    Parameters
-    ----------
-    addresses
-        Addresses of the same content: ``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``.
-        They are tried in this order.
-    target
-        The file to write. It keeps its old content until the new one is complete and checked.
-    sha1
-        The SHA-1 that the content must have.
-    retries
-        How often to go through the addresses again.
-    verify_ssl
-        Whether servers must prove who they are.
-    on_start
-        Called with each address that is tried.
-    on_retry
-        Called with the last error and the number of retries left before each of them.
-
-    Raises
-    ------
-    DownloadError
-        No address gave the file; the message has the reason for each.
+    The addresses (``http``, ``https``, ``ftp``, ``sftp``, ``doi`` or ``file``) are tried in order,
+    and again up to `retries` times. The target keeps its old content until the new one is complete
+    and has the hash `sha1`. `on_start` is called with each address that is tried, `on_retry` before
+    each retry with the last error and the number of retries left. If no address gives the file, a
+    `DownloadError` lists the reason for each.
 
     >>> _ = Path("a.txt").write_text("text")
     >>> here = Path("a.txt").absolute().as_uri()
@@ -101,8 +84,6 @@ def _download_once(address: str, target: Path, sha1: str | None, verify_ssl: boo
 
 
 class _HashedFile:
-    """A file to write whose content is hashed on the way."""
-
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.digest = hashlib.sha1(usedforsecurity=False)
@@ -116,7 +97,6 @@ class _HashedFile:
 
 
 def _copy(address: str, file: _HashedFile, name: str, verify_ssl: bool) -> None:
-    """Copy the content at an address into a file, with a progress bar."""
     parts = urllib.parse.urlsplit(address)
     if parts.scheme == "file":
         with Path(urllib.request.url2pathname(parts.path)).open("rb") as source:
@@ -146,6 +126,6 @@ def _copy(address: str, file: _HashedFile, name: str, verify_ssl: bool) -> None:
 
 
 def _is_permanent(error: Exception) -> bool:
-    """Return whether trying again cannot help: the file or its host's permission is missing."""
+    """Return whether retries are useless: the file is missing or access is denied."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return isinstance(error, FileNotFoundError | ValueError) or status in PERMANENT_STATUS

@@ -199,7 +199,7 @@ VARIABLES = {
             "MXNET_JOB_SECRET",
             str,
             "",
-            "What the processes of a job know and nobody else does, the same text for all of "
+            "A secret that only the processes of a job share, the same text for all of "
             "them; `mx launch` makes one. They prove it to each other on every connection.",
         ),
         Variable(

@@ -18,10 +18,10 @@ __all__ = ["explain_interrupt", "postpone_interrupt"]
 
 @contextmanager
 def explain_interrupt(describe: Callable[[], str]) -> Iterator[None]:
-    """Let an interrupt of the block that ends the program print a line instead of a traceback.
+    """Print one line instead of a traceback if an interrupt in the block ends the program.
 
-    The interrupt itself passes on, so that programs can catch it; uncaught, it ends the process
-    with the exit code 130 as ever. Its attribute `explanation` has the line, for programs that show
+    The interrupt propagates, so that programs can catch it; uncaught, it ends the process
+    with exit code 130 as before. Its attribute `explanation` has the line, for programs that show
     errors themselves.
     """
     try:
@@ -48,7 +48,7 @@ def _print_without_traceback(interrupt: BaseException) -> None:
 def postpone_interrupt() -> Iterator[None]:
     """Raise the first Ctrl-C inside the block at its end; the second one is raised at once.
 
-    Programs that handle Ctrl-C themselves, and other threads than the main one, are left alone.
+    Programs that handle Ctrl-C themselves, and threads other than the main one, are not affected.
 
     >>> with postpone_interrupt():
     ...     from xml.dom import minidom  # whole, whenever Ctrl-C comes

@@ -1,4 +1,4 @@
-"""Keeps freed memory for the next array, instead of asking the system for fresh pages each time.
+"""Reuse freed memory for the next array, instead of requesting new pages each time.
 
 On Linux with glibc a large array's pages are returned when it dies and faulted in again for the
 next one, which costs more than the arithmetic. `MXNET_KEEP_FREED_MEMORY=0` leaves glibc alone.
@@ -38,7 +38,7 @@ _MOST_MAPPED = 1 << 16  # arrays at a time; glibc's own setting
 
 
 def keep_freed_memory() -> bool:
-    """Set glibc's allocator accordingly; return whether that was possible and wanted."""
+    """Configure glibc's allocator; return False if that is impossible or switched off."""
     if not env.get("MXNET_KEEP_FREED_MEMORY"):
         return False
     if not sys.platform.startswith("linux") or platform.libc_ver()[0] != "glibc":
@@ -59,7 +59,7 @@ def keep_freed_memory() -> bool:
 
 @contextlib.contextmanager
 def pause_collection() -> Iterator[None]:
-    """Keep Python from looking for garbage inside a block that makes many lasting objects.
+    """Pause garbage collection inside a block that creates many long-lived objects.
 
     They then count as old: only full collections look at them again.
 
@@ -88,7 +88,7 @@ _largest_seen = 0
 
 
 def map_large_arrays(largest: int) -> None:
-    """Give large arrays that fit no gap pages of their own, which are returned with the array.
+    """Map separate pages for large arrays that fit no gap; they are returned with the array.
 
     glibc asks for 96 bytes more than an aligned array takes, so that the gap of a freed array is
     too small for the next one of its size if a small object lies beside it: 200 equal layers of
@@ -108,7 +108,7 @@ def map_large_arrays(largest: int) -> None:
 
 
 def return_freed_memory() -> None:
-    """Give memory that no array uses any more back to the system, where the allocator can.
+    """Return unused memory to the system, if the allocator supports it.
 
     >>> mx._process.memory.return_freed_memory()
     """
@@ -118,7 +118,7 @@ def return_freed_memory() -> None:
 
 
 class _MallocState(ctypes.Structure):
-    """What glibc says about its memory (`struct mallinfo2`)."""
+    """glibc's memory statistics (`struct mallinfo2`)."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -130,14 +130,14 @@ class _MallocState(ctypes.Structure):
 
 
 def malloc_state() -> _MallocState:
-    """Return what glibc says about its memory; AttributeError before glibc 2.33."""
+    """Return glibc's memory statistics; AttributeError before glibc 2.33."""
     libc = ctypes.CDLL(None)
     libc.mallinfo2.restype = _MallocState
     return libc.mallinfo2()
 
 
 class GapReturning:
-    """Returns gaps in memory to the system between training steps, now and then.
+    """Returns gaps in memory to the system between training steps, at a limited rate.
 
     What the first step leaves for good (compiled kernels, states of optimizers) lies between its
     arrays. The arrays of later steps fit the gaps otherwise and would touch pages beyond them.
@@ -148,7 +148,7 @@ class GapReturning:
         self._next = 0.0 if KEEPS_FREED_MEMORY else math.inf
 
     def step(self) -> None:
-        """Note the end of a training step; return gaps if it is time, and there are large ones.
+        """Count a training step; return large gaps if the rate allows it.
 
         To touch a gigabyte of pages again takes about a quarter of a second. At `rate` bytes a
         second, gaps are returned so seldom that this is 0.3 % of the time.
@@ -169,7 +169,7 @@ return_gaps = GapReturning().step
 
 
 def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Return zeros in main memory whose pages the system gives when they are first touched.
+    """Return zeros in main memory whose pages are allocated on first touch.
 
     For arrays that live long, and that may be written over as a whole or never be used, such as
     gradients of a network that only predicts. Small ones are ordinary.
@@ -213,7 +213,7 @@ def expose(tensor: torch.Tensor) -> None:
 
 
 def is_exposed(tensor: torch.Tensor) -> bool:
-    """Return whether others can write into the memory of a tensor; see `expose`.
+    """Return whether code outside torch can write into a tensor's memory; see `expose`.
 
     A tensor without a single memory of its own, such as a sparse one, counts as exposed.
 
@@ -228,7 +228,7 @@ def is_exposed(tensor: torch.Tensor) -> bool:
 
 
 def is_exposed_storage(storage: torch.UntypedStorage) -> bool:
-    """Return whether others can write into a memory; see `expose`."""
+    """Return whether code outside torch can write into a storage; see `expose`."""
     return getattr(storage, "is_exposed", False)
 
 

@@ -1,4 +1,4 @@
-"""What a module shows but makes, or imports, only when it is asked for.
+"""Names of a module that are created or imported on first access.
 
 A program uses few of the thousand functions and of the packages here, and making them all would
 take longer than the rest of ``import mxnet``.
@@ -21,7 +21,7 @@ _namespace: Callable[[ModuleType], dict[str, Any]] = vars(ModuleType)["__dict__"
 class FunctionModule(ModuleType):
     """A module whose ``__getattr__`` makes the functions that ``__all__`` names.
 
-    Programs walk over ``vars(mx.nd)`` and ``mx.nd.__dict__``: these make all that are missing.
+    ``vars(mx.nd)`` and ``mx.nd.__dict__`` create all missing functions.
     """
 
     @property
@@ -38,7 +38,7 @@ class FunctionModule(ModuleType):
 
 
 def make_on_demand(module: ModuleType, make: Callable[[str], Any]) -> None:
-    """Let a module make what it does not have with ``make(name)``, and then keep it.
+    """Create missing attributes of a module with ``make(name)`` on first access, and keep them.
 
     >>> from types import ModuleType
     >>> squares = ModuleType("squares")
@@ -60,7 +60,7 @@ def make_on_demand(module: ModuleType, make: Callable[[str], Any]) -> None:
 def import_on_demand(
     package: str, sources: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that imports some of its names late.
+    """Return ``__getattr__`` and ``__dir__`` of a package that imports some names on first access.
 
     `sources` says where a name comes from: ``"module"`` below the package, or ``"module:name"``.
 

@@ -18,7 +18,7 @@ SERVING_ROLES = ("server", "scheduler")
 
 
 def hand_over() -> None:
-    """Continue as a server, if this process is to be one; does not return then."""
+    """Run as a server if the process has that role; in that case it never returns."""
     if os.environ.get("DMLC_ROLE", "").lower() not in SERVING_ROLES:
         return
     if not (os.environ.get("DMLC_PS_ROOT_URI") or os.environ.get("MASTER_ADDR")):

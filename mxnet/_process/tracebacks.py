@@ -40,7 +40,7 @@ def is_internal(trace: TracebackType, caller_is_internal: bool = False) -> bool:
 
 
 def hide_internal_frames(error: BaseException) -> None:
-    """Leave only frames of the user in the traceback of an error.
+    """Remove internal frames from the traceback of an error.
 
     The last frame of an error that is not MXNext's stays: its message may mean nothing without
     the line. A kernel's error, which ours says in other words, is left out.
@@ -80,14 +80,13 @@ def _is_raised_here(error: BaseException) -> bool:
 
 
 def _comes_from_here(error: BaseException) -> bool:
-    """Return whether MXNext raised an error, in a call by the user and not by itself."""
     if _without_internal(error.__traceback__, keep_last=False) is None:
         return False
     return isinstance(error, MXNetError) or _is_raised_here(error)
 
 
 def install() -> None:
-    """Shorten errors of MXNext that nobody caught, where Python or a notebook shows them."""
+    """Shorten the tracebacks of uncaught errors of MXNext, in Python and in notebooks."""
     show = sys.excepthook
 
     def show_shortened(kind: type[BaseException], error: Any, trace: TracebackType | None) -> Any:

@@ -1,4 +1,4 @@
-"""Automatic differentiation under the names it had first; new code takes `mx.autograd`.
+"""Automatic differentiation under its first names; new code uses `mx.autograd`.
 
 >>> square = mx.contrib.autograd.grad(lambda x: x * x)
 >>> square(mx.nd.array([3.0]))[0].asnumpy()
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def set_is_training(is_train: bool) -> bool:
-    """Switch training mode and recording together; return what training mode was.
+    """Switch training mode and recording together; return the previous training mode.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def mark_variables(
     gradients: Sequence[NDArray],
     grad_reqs: str | Sequence[str] = "write",
 ) -> None:
-    """Let `backward` write the gradients of variables into the given arrays.
+    """Make `backward` write the gradients of variables into the given arrays.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def compute_gradient(outputs: Sequence[NDArray]) -> None:
 
 
 def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable:
-    """Return a function that gives the gradients of `func` and its value.
+    """Return a function that returns the gradients of `func` and its value.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def grad_and_loss(func: Callable[..., Any], argnum: int | Sequence[int] | None =
 
 
 def grad(func: Callable[..., Any], argnum: int | Sequence[int] | None = None) -> Callable:
-    """Return a function that gives the gradients of `func`.
+    """Return a function that returns the gradients of `func`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""`DataLoaderIter`: a Gluon DataLoader in the form that Module takes."""
+"""`DataLoaderIter`: a Gluon DataLoader as a DataIter for Module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DataLoaderIter"]
 
 
 class DataLoaderIter(DataIter):
-    """Gives the batches of a DataLoader of pairs (data, label) one by one.
+    """Iterates over the batches of a DataLoader of pairs (data, label).
 
     A last batch that is too small is filled up with zeros, which `pad` counts.
 
@@ -76,7 +76,7 @@ class DataLoaderIter(DataIter):
         return self._pad_batch(1)
 
     def getpad(self) -> int:
-        """Return how many samples of the batch are filling."""
+        """Return the number of padding samples in the batch."""
         return self.batch_size - self._current_batch[0].shape[0]
 
     def getindex(self) -> None:

@@ -1,1 +1,1 @@
-"""Files: bytes to tensors and back. Of the outside world they know torch and NumPy only."""
+"""File formats: bytes to tensors and back. They depend on torch and NumPy only."""

@@ -1,16 +1,16 @@
-"""Write files so that each name holds the old content or the whole new one, never a part of it.
+"""Atomic writes: each file holds either the old content or the complete new one.
 
 `replacing` does so for one file. Inside `one_commit` several files are replaced as one: after a
 crash all of them are old, or all are new.
 
 New contents lie beside their targets as ``.name.XXXXXXXXXXXXXXXX.part``. A commit writes a journal
-that names all of them, and its appearance is the moment at which the new files are valid: whoever
-finds a journal, a reader or the next writer, finishes the renaming. Beside every target a marker
+that names all of them, and as soon as it exists the new files are valid: the next reader or
+writer that finds a journal finishes the renaming. Beside every target a marker
 ``.name.commit`` names the journal, so that a reader needs to look at one name only.
 
 Contents reach the disk before their names do, so a loss of power is a crash like any other. Under
-``MXNET_SYNC_FILES=0`` nobody waits for the disk: the order still holds for all processes of a
-running machine, but after a loss of power a new name may have no content.
+``MXNET_SYNC_FILES=0`` writes are not synced to the disk: the order still holds for all processes
+of a running machine, but after a loss of power a new name may have no content.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class UnwritableFile(MXNetError, OSError):
 
 
 class MissingFolder(UnwritableFile, FileNotFoundError):
-    """The folder that a file was to be written to is not there."""
+    """The folder of a file to write is missing."""
 
 
 class ForbiddenFile(UnwritableFile, PermissionError):
@@ -56,11 +56,11 @@ class ForbiddenFile(UnwritableFile, PermissionError):
 
 
 class FolderInPlace(UnwritableFile, IsADirectoryError):
-    """A folder has the name that a file was to have."""
+    """The target of a file is a folder."""
 
 
 def unwritable(path: Path, error: OSError) -> UnwritableFile:
-    """Return one error about a file that could not be written: what failed, and what is left."""
+    """Return an error about a failed write: what failed, and which content is left."""
     if isinstance(error, UnwritableFile):
         return error
     kinds = (MissingFolder, ForbiddenFile, FolderInPlace)
@@ -81,13 +81,13 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
     return failure
 
 
-MAX_ATTEMPTS = 100  # to make a temporary file that nobody removes
+MAX_ATTEMPTS = 100  # to leave a temporary file behind
 MAX_STEM_BYTES = 150  # bytes of the target's name in those of its companions
 _renaming = ForkSafeLock()  # else threads that save the same files could leave some of each
 
 
 def part_path(target: Path) -> Path:
-    """Return a new name beside a target for its next content."""
+    """Return a new part-file name beside a target."""
     return target.with_name(f".{_stem(target)}.{secrets.token_hex(8)}.part")
 
 
@@ -110,7 +110,7 @@ def open_part(target: Path) -> tuple[Path, FileIO, int | None]:
 
 
 def _lock(handle: int) -> int | None:
-    """Lock an open file; return another handle, which keeps the lock when the file is closed."""
+    """Lock an open file; return a second handle that holds the lock when the file is closed."""
     if fcntl is None:
         return None
     try:
@@ -121,7 +121,7 @@ def _lock(handle: int) -> int | None:
 
 
 def rename_all(renames: Sequence[tuple[Path, Path]]) -> None:
-    """Put part files in the places of their targets, all of them or, after a crash, none.
+    """Replace the targets by their part files: all of them or, after a crash, none.
 
     A single rename is atomic by itself. For several the journal comes first.
     """
@@ -164,7 +164,7 @@ def _rename_by_journal(renames: Sequence[tuple[Path, Path]]) -> None:
 
 
 def finish_commit(target: Path) -> Path:
-    """Finish a commit of this file that was interrupted; return where its content is.
+    """Finish an interrupted commit of this file; return the path of its content.
 
     That is the target, except on a file system that cannot be written, where the content of an
     interrupted commit stays in its part file.
@@ -197,7 +197,7 @@ def remove_leftovers(target: Path) -> None:
 
 
 def _sync(handle: int) -> None:
-    """Wait until the disk has a file's content, unless the user does without."""
+    """Sync a file's content to the disk, unless the user has turned that off."""
     if env.get("MXNET_SYNC_FILES"):
         os.fsync(handle)
 
@@ -248,7 +248,7 @@ def _read_journal(journal: Path) -> list[tuple[Path, Path]]:
 
 
 def _roll_forward(journal: Path) -> bool:
-    """Do the renames that are not done yet; return whether the journal is finished."""
+    """Complete the pending renames; return whether the journal is finished."""
     renames = _read_journal(journal)
     try:
         for part, target in renames:
@@ -274,7 +274,7 @@ def _remove_if_unlocked(part: Path) -> None:
 
 
 class _Commits(threading.local):
-    """The commit under way in each thread, as a list of files that are ready."""
+    """Each thread's current commit, as a list of complete files."""
 
     pending: list[AtomicFile] | None = None
 
@@ -284,7 +284,7 @@ _commits = _Commits()
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Give a binary file that replaces ``path`` when the block ends without an error.
+    """Yield a binary file that replaces ``path`` when the block ends without an error.
 
     The bytes go to a temporary file in the same folder, reach the disk, and are then renamed.
     A link is followed: the file it points to is replaced, not the link. What is not a regular
@@ -330,7 +330,7 @@ def one_commit() -> Iterator[None]:
 
 
 def _put_in_place(files: list[AtomicFile]) -> None:
-    """Rename finished files to their targets and let go of their locks."""
+    """Rename finished files to their targets and release their locks."""
     latest = {file.path: file for file in files}  # a file written twice counts once
     if not latest:
         return
@@ -347,10 +347,7 @@ def _put_in_place(files: list[AtomicFile]) -> None:
 class AtomicFile:
     """A file under construction, which replaces its target at `commit`.
 
-    Parameters
-    ----------
-    path : Path
-        The target. Part files of it that killed processes left behind are removed.
+    Part files of the target that killed processes left behind are removed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -377,7 +374,7 @@ class AtomicFile:
         self.stream = _Stream(self._raw, path)
 
     def commit(self) -> None:
-        """Bring the content to the disk and put it in the place of the target."""
+        """Sync the content to the disk, and replace the target by it."""
         if not self.is_open:
             return
         try:
@@ -409,14 +406,14 @@ class AtomicFile:
         self.is_open = False
 
     def discard(self) -> None:
-        """Drop what was written, unless it is in place already; the target stays as it was."""
+        """Drop the written content, unless it is committed; the target is unchanged."""
         self.abandon()
         if not self.is_special:
             with contextlib.suppress(OSError):
                 self.part.unlink()
 
     def abandon(self) -> None:
-        """Close the file without touching anything on the disk, as a forked child must."""
+        """Close the file without changes on the disk, as a forked child must."""
         if self.is_open:
             self.is_open = False
             self.stream.drop()
@@ -426,20 +423,20 @@ class AtomicFile:
 
 
 class _Stream(io.BufferedWriter):
-    """Names the target in errors, and lets the disk begin while a large file is still written."""
+    """Names the target in errors, and starts syncing a large file while it is written."""
 
     STEP = 64 << 20  # bytes between two early syncs
 
     def __init__(self, raw: io.RawIOBase, target: Path) -> None:
         super().__init__(raw)
         self._target = target
-        self._unsynced = 0  # bytes that the disk was not yet asked to take
+        self._unsynced = 0  # bytes that are not synced yet
         self._step = self.STEP if env.get("MXNET_SYNC_FILES") else math.inf
         self._worker: ThreadPoolExecutor | None = None
         self._running: Future | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write bytes, and now and then have the disk take what was written."""
+        """Write bytes, and sync them to the disk from time to time."""
         try:
             count = super().write(data)
             self._unsynced += count
@@ -456,7 +453,6 @@ class _Stream(io.BufferedWriter):
         return count
 
     def flush(self) -> None:
-        """Hand the buffer to the operating system."""
         try:
             super().flush()
         except OSError as error:
@@ -470,7 +466,7 @@ class _Stream(io.BufferedWriter):
         self.flush()
 
     def drop(self) -> None:
-        """Close the file and forget what is in the buffer."""
+        """Close the file and discard the buffer."""
         if self._worker is not None:
             self._worker.shutdown()
         with contextlib.suppress(OSError):
@@ -483,7 +479,6 @@ class _Stream(io.BufferedWriter):
 
 
 def _open(path: Path, mode: str, target: Path) -> Any:
-    """Open a file for writing; errors name the file that the user asked for."""
     try:
         return path.open(mode, buffering=0)
     except OSError as error:
@@ -491,7 +486,6 @@ def _open(path: Path, mode: str, target: Path) -> Any:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of a path, or None where nothing is."""
     try:
         return path.stat().st_mode
     except OSError:

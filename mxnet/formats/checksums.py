@@ -27,7 +27,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 def checksum(pieces: Sequence[Buffer]) -> int:
-    """Return a checksum of 32 bits of pieces of bytes, one after the other.
+    """Return a 32-bit checksum of consecutive pieces of bytes.
 
     It is the CRC-32 of the bytes, in which each whole block of 64 KB of a piece is replaced by the
     sum of its 64-bit words: that is as fast as memory, and finds every flipped bit.
@@ -49,7 +49,7 @@ class ChecksumPool:
         self._pool: ThreadPoolExecutor | None = None
 
     def submit(self, pieces: Sequence[Buffer]) -> Future[int]:
-        """Return the checksum of the pieces, perhaps later; they must not change until then."""
+        """Return a future of the checksum of the pieces, which must not change until then."""
         if sum(len(piece) for piece in pieces) >= MIN_THREADED_BYTES:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, thread_name_prefix="mxnext-checksums")

@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 class MissingFile(MXNetError, FileNotFoundError):
-    """A file that was to be read is not there."""
+    """A file to read is missing."""
 
 
 class RemoteLocation(MXNetError, ValueError):
@@ -56,14 +56,14 @@ CHUNK = 1 << 20  # bytes that a search reads at once
 
 
 class FileBytes:
-    """The content of a file as far as it went when it was opened.
+    """The content of a file, up to its size when it was opened.
 
-    Slices return bytes. Threads and forked processes may share it: there is no position.
+    Slices return bytes. Threads and forked processes may share it: it has no position.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # A plain descriptor: readers live as long as their users, and nobody must close them.
+        # A plain descriptor: readers live as long as their users and need not be closed.
         self._handle: int | None = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         self._size = os.fstat(self._handle).st_size
         self._lock = threading.Lock()
@@ -76,7 +76,7 @@ class FileBytes:
         return self.read(start, max(0, stop - start))
 
     def read(self, at: int, count: int) -> bytes:
-        """Return bytes at an offset; fewer than were asked for are an error."""
+        """Return exactly `count` bytes at an offset; fewer are an error."""
         result = self._read(at, count)
         while len(result) < count:  # a signal, or a file system that reads in portions
             more = self._read(at + len(result), count - len(result))
@@ -89,7 +89,7 @@ class FileBytes:
         return result
 
     def peek(self, at: int, count: int) -> bytes:
-        """Return bytes at an offset, perhaps fewer than were asked for."""
+        """Return up to `count` bytes at an offset."""
         return self._read(at, count)
 
     def find(self, pattern: bytes, start: int = 0, stop: int | None = None) -> int:
@@ -105,7 +105,7 @@ class FileBytes:
         return -1
 
     def grow(self) -> int:
-        """Look whether the file has become longer; return its size."""
+        """Return the current size, which may have grown."""
         self._size = max(self._size, os.fstat(self._open()).st_size)
         return self._size
 

@@ -30,7 +30,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class ImageSize(NamedTuple):
-    """Width and height, and how often the decoder goes over all pixels."""
+    """Width and height, and the number of passes of the decoder over the pixels."""
 
     width: int
     height: int
@@ -38,7 +38,7 @@ class ImageSize(NamedTuple):
 
 
 def read_size(content: Buffer) -> ImageSize | None:
-    """Return what the header of an image says, or None for unknown formats and damaged headers.
+    """Return the size in an image's header, or None for unknown formats and damaged headers.
 
     >>> read_size(b"GIF89a" + bytes([3, 0, 2, 0]))
     ImageSize(width=3, height=2, scans=1)
@@ -54,9 +54,9 @@ def read_size(content: Buffer) -> ImageSize | None:
 
 
 def find_damage(content: Buffer) -> str:
-    """Return what is wrong with a PNG that a decoder would reserve too much memory for, or ''.
+    """Return the damage of a PNG for which a decoder would allocate too much memory, or ''.
 
-    OpenCV takes the memory that a chunk claims before it looks whether the file has so much.
+    OpenCV allocates the size that a chunk claims before it compares it with the file.
     """
     if bytes(content[:4]) != b"\x89PNG":
         return ""
@@ -76,7 +76,7 @@ def _jpeg(content: memoryview, start: bytes) -> ImageSize | None:
     raw = bytes(content)
     at = 2
     while True:
-        at = raw.index(b"\xff", at)  # decoders step over what stands between segments
+        at = raw.index(b"\xff", at)  # decoders skip bytes between segments
         while raw[at] == 0xFF:
             at += 1
         marker = raw[at]
@@ -187,7 +187,7 @@ class ImageTooLarge(BadImage):
 
 @functools.cache
 def opencv() -> ModuleType:
-    """Return OpenCV, or say how to install it."""
+    """Return OpenCV, or raise an error that says how to install it."""
     limit = env.get("MXNET_IMAGE_MAX_PIXELS")
     if limit:  # the last resort for formats whose headers are not read here
         os.environ.setdefault(OPENCV_LIMIT, str(limit))
@@ -201,7 +201,7 @@ def opencv() -> ModuleType:
 
 
 def limit_threads(count: int) -> None:
-    """Limit OpenCV to so many threads in this process, whether it is loaded or not yet."""
+    """Limit OpenCV's threads in this process, even before it is loaded."""
     os.environ["OPENCV_FOR_THREADS_NUM"] = str(count)
     if "cv2" in sys.modules:
         opencv().setNumThreads(count)
@@ -209,7 +209,7 @@ def limit_threads(count: int) -> None:
 
 @contextlib.contextmanager
 def resting_threads() -> Iterator[None]:
-    """End OpenCV's threads while processes are forked: a child would wait for them forever."""
+    """Stop OpenCV's threads during a fork: a child would wait for them forever."""
     if "cv2" not in sys.modules:
         yield
         return
@@ -274,7 +274,7 @@ def check_size(content: Buffer, source: str = "") -> None:
 
 
 def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
-    """Decode by simplejpeg what OpenCV would decode alike; None leaves it to OpenCV."""
+    """Decode by simplejpeg if the result equals OpenCV's, else return None."""
     library = jpeg_decoder()
     if library is None or _may_be_turned(content):
         return None
@@ -288,7 +288,7 @@ def _decode_jpeg(content: Buffer, flag: int, rgb: bool) -> np.ndarray | None:
 
 
 def _may_be_turned(content: Buffer) -> bool:
-    """Whether there is EXIF data, which may say that the image is to be turned."""
+    """Whether there is EXIF data, which may contain a rotation."""
     return bytes(content[:4096]).find(b"Exif\0\0") >= 0
 
 

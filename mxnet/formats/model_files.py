@@ -63,7 +63,7 @@ def save_checkpoint(
 def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
     """Read what `save_checkpoint` wrote: symbol, arguments and auxiliary states.
 
-    A warning says so when the parameters were saved with another symbol than the one beside them.
+    A warning tells if the parameters were saved with another symbol than the one beside them.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def params_name(prefix: str, epoch: int) -> str:
 
 
 def write_symbol(fname: str, symbol: Symbol, remove_amp_cast: bool = True) -> bytes:
-    """Write a symbol's JSON, whole or not at all; return its bytes."""
+    """Write a symbol's JSON atomically; return its bytes."""
     text = symbol.tojson(remove_amp_cast=remove_amp_cast).encode("utf-8")
     with replacing(local_path(fname)) as file:
         file.write(text)
@@ -132,7 +132,7 @@ def write_params(
     aux_params: Mapping[str, NDArray],
     symbol_text: bytes | None = None,
 ) -> None:
-    """Write parameters, and a note to which symbol they belong."""
+    """Write parameters, and a record of the symbol they belong to."""
     info = None if symbol_text is None else {"symbol_crc32": zlib.crc32(symbol_text)}
     save_with_info(fname, named_params(arg_params, aux_params), info)
 

@@ -51,7 +51,7 @@ def loads(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> list |
 
 
 def read_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what `write` noted in a file besides the arrays; empty for files of MXNet."""
+    """Return the metadata that `write` stored besides the arrays; empty for files of MXNet."""
     with existing_file(path).open("rb") as file:
         trailer, _ = read_trailer(file, os.fstat(file.fileno()).st_size)
     info = (trailer or {}).get("info")
@@ -99,7 +99,7 @@ def dumps(arrays: Arrays, *, np_shape: bool = False) -> bytes:
 
 
 def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
-    """Return one array as files and pickles hold it, with the type and number of its device.
+    """Return the record of one array for files and pickles, with its device's type and number.
 
     >>> len(dump_record(torch.zeros(3)))
     44
@@ -117,7 +117,7 @@ def dump_record(array: Array, device: tuple[int, int] = (1, 0)) -> bytes:
 def load_record(
     data: bytes | bytearray | memoryview, name: str = "<bytes>"
 ) -> tuple[Array, tuple[int, int]]:
-    """Read what `dump_record` gave: the array, on the CPU, and where it was.
+    """Read a record of `dump_record`: the array, on the CPU, and its former device.
 
     >>> load_record(dump_record(torch.ones(2), device=(2, 1)))
     (tensor([1., 1.]), (2, 1))
@@ -130,7 +130,6 @@ def load_record(
 
 
 def _sections(arrays: Arrays, np_shape: bool) -> Iterator[list[bytes | Tensor]]:
-    """Yield the pieces of the header, of each array, and of the names."""
     named = isinstance(arrays, Mapping)
     values = list(arrays.values()) if named else list(arrays)
     yield [struct.pack("<QQQ", LIST_MAGIC, 0, len(values))]
@@ -182,7 +181,7 @@ def _device_and_type(tensor: Tensor) -> bytes:
 
 
 def _bytes_of(tensor: Tensor) -> memoryview:
-    """Return the content as bytes that share the tensor's memory where it is plain already."""
+    """Return the content as bytes; those of a plain tensor share its memory."""
     return to_bytes(tensor).numpy().data
 
 
@@ -382,7 +381,7 @@ class ParamsReader:
         return self.dims(ndim, "q")
 
     def dims(self, ndim: int, kind: str) -> tuple[int, ...]:
-        """Read so many sizes, and check that their product is possible."""
+        """Read `count` sizes, and check that their product is possible."""
         if not 0 <= ndim <= MAX_NDIM:
             self.fail(f"0 to {MAX_NDIM} dimensions", str(ndim), -4)
         shape = self.numbers(f"<{ndim}{kind}", "dimensions")
@@ -423,7 +422,7 @@ class ParamsReader:
             self.fail("a name in UTF-8", repr(raw[:80]), -length)
 
     def check_count(self, count: int, smallest: int, what: str) -> None:
-        """Refuse a count whose smallest possible records would not fit into the rest."""
+        """Raise if `count` records of minimal size would exceed the rest of the file."""
         left = self.size - self.at
         if count > left // smallest:
             self.fail(f"at most {left // smallest} {what} in {left} bytes", str(count), -8)
@@ -448,13 +447,13 @@ class ParamsReader:
             self.fail(what, f"{left} bytes before the end of the file")
 
     def advance(self, count: int, needed: int) -> None:
-        """Note that bytes were read, if all of them arrived."""
+        """Advance past bytes, or raise if some are missing."""
         if count != needed:
             self.fail(f"{needed} bytes", f"{count}: the file became shorter while it was read")
         self.at += needed
 
     def fail(self, expected: str, found: str, back: int = 0) -> NoReturn:
-        """Raise an error about the current place in the file."""
+        """Raise an error about the current position in the file."""
         raise FormatError(
             f"{self.name}: not a valid .params file at byte {self.at + back}: "
             f"expected {expected}; found {found}."
@@ -462,6 +461,6 @@ class ParamsReader:
 
 
 def _allocate(size: int) -> Tensor:
-    """Return memory for one array: the only place where reading takes any."""
+    """Allocate memory for one array; reading allocates nowhere else."""
     with reporting_memory("reading an array"):
         return torch.empty(size, dtype=torch.uint8)

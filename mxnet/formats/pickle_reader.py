@@ -1,4 +1,4 @@
-"""Read the data in a pickle without running anything that it names.
+"""Read the data in a pickle without executing any code.
 
 A pickle is a program for a small stack machine, and Python's own interpreter of it imports and
 calls what the program asks for. This one knows only the instructions that build data. A global
@@ -160,7 +160,7 @@ class _Machine:
         return self.stack[-1]
 
     def items(self) -> list:
-        """Return what lies above the last mark, and take the mark away."""
+        """Pop and return the values above the last mark, and the mark."""
         for position in range(len(self.stack) - 1, -1, -1):
             if self.stack[position] is _MARK:
                 result = self.stack[position + 1 :]
@@ -169,7 +169,7 @@ class _Machine:
         raise self.error("a mark on the stack", "none")
 
     def container(self, value: Any) -> None:
-        """Push a new container, if the file is large enough for so many."""
+        """Push a new container, if the file is large enough for that many."""
         self.containers_left -= 1
         if self.containers_left < 0:
             self.fail("no more containers than a file of this size may hold", "more")

@@ -57,7 +57,7 @@ def encode(payload: bytes | bytearray | memoryview) -> bytes:
 
 
 def _parts(payload: bytes) -> list[bytes]:
-    """Cut the payload at each magic that stands at a multiple of 4."""
+    """Split the payload at each magic at a multiple of 4."""
     parts, start = [], 0
     result = payload.find(MAGIC_BYTES)
     while result >= 0:
@@ -104,7 +104,7 @@ class RecordWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Hand what was written to the operating system."""
+        """Flush buffered data to the operating system."""
         try:
             self._file.stream.write(self._waiting)
             self._file.stream.flush()
@@ -114,7 +114,7 @@ class RecordWriter:
         self._waiting = bytearray()
 
     def close(self) -> None:
-        """Put the file in its place; after a failed write the older file stays instead."""
+        """Move the file to its target; after a failed write the older file stays."""
         if self._process != os.getpid():
             self._file.abandon()
             return
@@ -131,7 +131,7 @@ class RecordWriter:
         self._file.commit()
 
     def discard(self) -> None:
-        """Drop all that was written; an older file stays as it was."""
+        """Drop all written bytes; an older file is unchanged."""
         if self._process != os.getpid():
             self._file.abandon()
         else:
@@ -176,7 +176,7 @@ class RecordReader:
     def _read_whole(self, data: FileBytes, at: int) -> tuple[bytes, int] | None:
         """Return an ordinary record with a single read, if it is as long as the last one or less.
 
-        None leaves everything else, errors too, to the general way.
+        None leaves everything else, including errors, to the general path.
         """
         raw = data.peek(at, self._expected)
         if len(raw) < HEAD.size:
@@ -191,10 +191,10 @@ class RecordReader:
         return raw[HEAD.size : end], at + end + -end % 4
 
     def whole_records(self, at: int = 0) -> Iterator[tuple[int, bytes | Damage]]:
-        """Give (offset, record) for all whole records, (offset, `Damage`) for what lies between.
+        """Yield (offset, record) for all whole records, (offset, `Damage`) for damage between them.
 
         A record that is not followed by another is dropped only if a whole one begins inside it:
-        then bytes were lost or added, and its length is not to be believed.
+        then bytes were lost or added, and its length is wrong.
         """
         damage: tuple[int, FormatError] | None = None  # where it begins, and why
         while at < self.size:
@@ -224,7 +224,7 @@ class RecordReader:
             yield damage[0], Damage(damage[0], self.size, damage[1])
 
     def heads(self, start: int = 0, stop: int | None = None) -> Iterator[int]:
-        """Give the offsets from ``start`` on at which records begin, as long as below ``stop``.
+        """Yield the offsets between ``start`` and ``stop`` at which records begin.
 
         >>> list(RecordReader(encode(b"abc") + encode(b"defgh")).heads())
         [0, 12]
@@ -236,7 +236,6 @@ class RecordReader:
             _, at = self._contents(at)
 
     def _next_head(self, start: int) -> int:
-        """Return where the first record at or after an offset begins, or the size."""
         at = self._magic_after(start)
         while at < self.size and not self._is_whole(at):
             at = self._magic_after(at + 4)
@@ -251,7 +250,6 @@ class RecordReader:
     # One record. Every length is compared with the bytes that remain before it is used.
 
     def _record(self, at: int) -> tuple[bytes, int]:
-        """Return the record at an offset and the offset behind it."""
         contents, end = self._contents(at)
         return self._join_parts(contents), end
 
@@ -261,7 +259,7 @@ class RecordReader:
         return MAGIC_BYTES.join([self.data[c] for c in contents])
 
     def _contents(self, at: int, strictly: bool = False) -> tuple[list[slice], int]:
-        """Return where the parts of the record at an offset lie, and the offset behind it."""
+        """Return the ranges of a record's parts, and the offset after the record."""
         flag, content, end = self._part(at, strictly)
         if flag == WHOLE:
             return [content], end
@@ -277,7 +275,7 @@ class RecordReader:
         return contents, end
 
     def _part(self, at: int, strictly: bool) -> tuple[int, slice, int]:
-        """Return (flag, where the content lies, offset behind the padding) of a part."""
+        """Return (flag, range of the content, offset after the padding) of a part."""
         if not 0 <= at <= self.size - HEAD.size:
             self._fail(at, "the 8 bytes of a record's head", f"{max(0, self.size - at)} bytes")
         magic, word = HEAD.unpack(self.data[at : at + HEAD.size])
@@ -297,14 +295,13 @@ class RecordReader:
     # Looking for records after damage.
 
     def _is_whole(self, at: int) -> bool:
-        """Whether a record can be read at an offset, or the file ends there."""
         try:
             return at >= self.size or bool(self._contents(at, strictly=True))
         except FormatError:
             return False
 
     def _inside(self, head: int, end: int) -> int | None:
-        """Return where a record begins inside one that no other follows, or None."""
+        """Return the offset of a record inside the last one, or None."""
         if self._is_whole(end):
             return None
         at = self.data.find(MAGIC_BYTES, head + 4, end + 3)
@@ -326,7 +323,7 @@ class RecordReader:
         return result
 
     def _has_grown(self, at: int) -> bool:
-        """Return whether the file now reaches beyond an offset, and take in what was added."""
+        """Return whether the file now extends beyond an offset, and update its size."""
         if not isinstance(self.data, FileBytes):
             return False
         self.size = self.data.grow()

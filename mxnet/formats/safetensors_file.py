@@ -41,7 +41,7 @@ def _library() -> ModuleType:
 
 
 def write(path: str | os.PathLike[str], tensors: Mapping[str, Tensor]) -> None:
-    """Write named tensors; the file appears whole or not at all."""
+    """Write named tensors atomically."""
     if not isinstance(tensors, Mapping):
         raise MXNetError(f"{path}: a safetensors file holds named arrays, so give a dict of them.")
     for name, tensor in tensors.items():

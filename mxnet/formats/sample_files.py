@@ -43,7 +43,7 @@ def line_blocks(source: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]
 def fail(
     source: str | os.PathLike[str], line: int, expected: str, found: str | None = None
 ) -> NoReturn:
-    """Say what is wrong in which line."""
+    """Raise an error that names the line and what is wrong with it."""
     ending = "" if found is None else f"; found {found}"
     raise FormatError(f"{os.fspath(source)}, line {line}: expected {expected}{ending}.")
 
@@ -91,7 +91,7 @@ def _without_last_comma(line: str) -> str:
 def _find_mistake(
     source: str | os.PathLike[str], first: int, lines: list[str], width: int, dtype: type
 ) -> NoReturn:
-    """Look through a block that could not be read, and name the first line that is wrong."""
+    """Raise an error for the first wrong line of a block that could not be parsed."""
     kind = np.dtype(dtype).name
     for number, line in enumerate(lines, first):
         if not line or line.isspace():
@@ -121,7 +121,7 @@ _QUERY = re.compile(r"\sqid:\d+", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows of a sparse matrix, with a label each; can be cut and joined."""
+    """Rows of a sparse matrix, with a label each; supports slicing and concatenation."""
 
     labels: np.ndarray
     counts: np.ndarray  # how many entries each row has
@@ -133,7 +133,7 @@ class SparseRows:
 
     @property
     def indptr(self) -> np.ndarray:
-        """Where the entries of each row begin, and where the last ones end."""
+        """The offsets of the rows' entries, and the end of the last row."""
         return np.concatenate(([0], np.cumsum(self.counts)))
 
     def __getitem__(self, rows: slice) -> SparseRows:
@@ -156,16 +156,16 @@ def read_libsvm(source: str | os.PathLike[str], width: int) -> Iterator[SparseRo
     What follows ``#`` is a comment; ``qid:n`` after the label is skipped.
     """
     for first, lines in line_blocks(source):
-        kept, numbers = [], []
+        rows, numbers = [], []
         for number, line in enumerate(lines, first):
             line = line.split("#", 1)[0].strip()
             if line:
                 if not _LINE.fullmatch(line):
                     _explain(source, number, line)
-                kept.append(_QUERY.sub("", line) if "q" in line.lower() else line)
+                rows.append(_QUERY.sub("", line) if "q" in line.lower() else line)
                 numbers.append(number)
-        if kept:
-            yield _parse(source, kept, numbers, width)
+        if rows:
+            yield _parse(source, rows, numbers, width)
 
 
 def _parse(
@@ -227,7 +227,7 @@ def _read(path: Path, file: IO[bytes] | gzip.GzipFile, ndim: int) -> Tensor:
 
 
 def _elements(path: Path, file: IO[bytes] | gzip.GzipFile, at: int, shape: list[int]) -> Tensor:
-    """Read piece by piece, so that sizes that lie take no more memory than the file has."""
+    """Read piece by piece, so that wrong sizes cannot allocate more memory than the file has."""
     needed, pieces, have = math.prod(shape), [], 0
     while have < needed:
         piece = file.read(min(_CHUNK, needed - have))

@@ -21,7 +21,7 @@ TREE = "tree"  # the name of the JSON among the tensors
 
 
 def write(path: Any, tree: Any) -> None:
-    """Write a tree; the file appears whole or not at all."""
+    """Write a tree atomically."""
     params_file.write(path, pack(tree))
 
 
@@ -34,7 +34,7 @@ def pack(tree: Any) -> dict[str, Tensor]:
 
 
 def read(path: Any) -> Any:
-    """Read a tree. Mappings come back as dicts; NumPy arrays and bytes as what they were."""
+    """Read a tree. Mappings become dicts; NumPy arrays and bytes keep their type."""
     tensors = params_file.read(path)
     if not isinstance(tensors, dict) or TREE not in tensors:
         raise FormatError(f"{str(path)!r} holds arrays, but no description of a tree.")

@@ -1,4 +1,4 @@
-"""`Block`: a part of a network, with parameters and parts of its own, run eagerly.
+"""`Block`: a part of a network, with parameters and child blocks, run eagerly.
 
 `HybridBlock`, which can also be traced into a graph, lives in `hybrid`; `SymbolBlock`, made from
 a graph, in `symbol_block`. All three are public here.
@@ -33,8 +33,6 @@ __all__ = ["Block", "HybridBlock", "SymbolBlock"]
 
 
 class _BlockScope:
-    """Names for the children of a block that are made inside its `name_scope`."""
-
     _current = threading.local()
 
     def __init__(self, block: Block | None) -> None:
@@ -46,7 +44,6 @@ class _BlockScope:
     def create(
         prefix: str | None, params: ParameterDict | None, hint: str
     ) -> tuple[str, ParameterDict]:
-        """Return prefix and parameters for a new block, as the scope around it asks."""
         scope = getattr(_BlockScope._current, "value", None)
         if scope is None:
             if prefix is None:
@@ -92,7 +89,7 @@ class _BlockScope:
 class Block:
     """Base of all layers and networks.
 
-    Assign child blocks to attributes and they are found; define `forward`.
+    Child blocks that are assigned to attributes are registered; define `forward`.
 
     Parameters
     ----------
@@ -139,7 +136,6 @@ class Block:
         return f"{type(self).__name__}(\n" + "\n".join(parts) + "\n)"
 
     def _repr_html_(self) -> str:
-        """Show the layers as a tree in a notebook."""
         return block_html(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -165,14 +161,13 @@ class Block:
         super().__setattr__(name, value)
 
     def _alias(self) -> str:
-        """Return the word that automatic names begin with."""
         return type(self).__name__.lower()
 
     # -- names and parts ----------------------------------------------------------------------
 
     @property
     def prefix(self) -> str:
-        """What the names of this block's parameters begin with."""
+        """The prefix of the names of this block's parameters."""
         return self._prefix
 
     @property
@@ -202,7 +197,7 @@ class Block:
         self._children[str(len(self._children)) if name is None else name] = block
 
     def apply(self, fn: Callable[[Block], Any]) -> Block:
-        """Call a function with every child, theirs first, and with this block.
+        """Call a function with every descendant, children first, and then with this block.
 
         Parameters
         ----------
@@ -215,7 +210,7 @@ class Block:
         return self
 
     def _check_containers(self) -> None:
-        """Warn of blocks in plain lists and dicts, which nothing can find."""
+        """Warn of blocks in plain lists and dicts, which are not registered as children."""
         registered = set(map(id, self._children.values()))
         for name, value in self.__dict__.items():
             if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
@@ -251,7 +246,7 @@ class Block:
         return params
 
     def _collect_params_with_prefix(self, prefix: str = "") -> dict[str, Parameter]:
-        """Return all parameters by their place in the tree of blocks: ``features.0.weight``."""
+        """Return all parameters by their path in the tree of blocks: ``features.0.weight``."""
         if prefix:
             prefix += "."
         params = {prefix + key: param for key, param in self._reg_params.items()}
@@ -310,7 +305,7 @@ class Block:
     # -- files --------------------------------------------------------------------------------
 
     def save_parameters(self, filename: str, deduplicate: bool = False) -> None:
-        """Save the parameters by their place in the tree of blocks.
+        """Save the parameters by their path in the tree of blocks.
 
         Parameters
         ----------
@@ -364,7 +359,7 @@ class Block:
         allow_missing : bool
             Leave parameters alone that the file has not.
         ignore_extra : bool
-            Leave out arrays that are no parameters here.
+            Ignore arrays that are not parameters of this block.
         cast_dtype : bool
             Convert when types differ.
         dtype_source : {'current', 'saved'}
@@ -384,7 +379,7 @@ class Block:
         load_all(pairs, problems, f"file '{filename}'", ctx, cast_dtype, dtype_source)
 
     def _has_names(self, loaded: dict[str, NDArray], params: dict[str, Parameter]) -> bool:
-        """Return whether a file names the parameters' own names rather than attributes."""
+        """Return whether a file has parameter names rather than attribute paths."""
         attributes = len(params.keys() & loaded.keys())
         own = self.collect_params()
         names = [without_kind(name) for name in loaded]
@@ -461,7 +456,7 @@ class Block:
         allow_missing
             Whether parameters that the file does not have are left alone; else they are an error.
         ignore_extra
-            Whether arrays that are no parameters are left out; else they are an error.
+            Whether arrays that are not parameters are ignored; otherwise they raise an error.
         """
         warnings.warn("load_params is deprecated. Please use load_parameters.", stacklevel=2)
         self.load_parameters(filename, ctx, allow_missing, ignore_extra)
@@ -504,7 +499,6 @@ class Block:
         self.load_parameters(f"{prefix}-model.params")
 
     def _describe(self, counts: dict[str, int]) -> dict[str, Any]:
-        """Return this block and its children as JSON data, under names unique in the file."""
         hint = type(self).__name__.lower()
         number = counts.setdefault("", 0)
         counts[""] += 1
@@ -515,11 +509,9 @@ class Block:
         return {f"{hint}{number}": described}
 
     def _traced(self) -> dict[str, Any]:
-        """Return what `save` writes about this block's graph."""
         return {"hybridized": False}
 
     def _restore(self, described: dict[str, Any]) -> None:
-        """Take the names, and restore the graphs, that `save` wrote."""
         parts = [v for v in described.values() if isinstance(v, dict) and "orig_name" in v]
         if len(parts) != len(self._children):
             raise ParameterError(
@@ -531,7 +523,7 @@ class Block:
         self._rename(described["orig_name"], [part["orig_name"] for part in parts], described)
 
     def _rename(self, name: str, children: list[str], described: dict[str, Any]) -> None:
-        """Take the saved name, in parameters and keys of children too; the prefix stays."""
+        """Restore the saved name, also in parameters and keys of children; the prefix stays."""
         keys = described.get("children", {})
         if len(keys) == len(children):
             pairs = zip(children, list(self._children.values()), strict=True)
@@ -568,7 +560,7 @@ class Block:
     def register_op_hook(
         self, callback: Callable[[bytes, bytes, NDArray], None], monitor_all: bool = False
     ) -> None:
-        """Call ``callback(name, operator, array)`` for results inside hybridized children.
+        """Call ``callback(name, operator, array)`` for operator results in hybridized children.
 
         Parameters
         ----------
@@ -649,7 +641,6 @@ _CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long w
 
 
 def _blocks_within(container: Any) -> Iterator[Block]:
-    """Yield the blocks in nested plain containers."""
     for item in container.values() if isinstance(container, dict) else container:
         if isinstance(item, Block):
             yield item

@@ -1,4 +1,4 @@
-"""Errors inside blocks: name the layer that failed, and leave only the user's lines to read.
+"""Errors inside blocks: name the failed layer, and show only the user's frames.
 
 `Block.__call__` comes here when its forward raised, never otherwise, so that calls that succeed
 pay nothing. Every enclosing block adds its part to the path: `Net.features.4 (Dense 'dense2')`.
@@ -43,7 +43,7 @@ def unknown_option(kind: type[Block], name: str) -> TypeError:
 
 
 class SetByInit:
-    """Represents an attribute of blocks until `Block.__init__` sets it on the instance."""
+    """Placeholder of a block's attribute until `Block.__init__` sets it."""
 
     def __get__(self, block: Block | None, owner: type[Block]) -> Any:
         if block is None:
@@ -52,7 +52,7 @@ class SetByInit:
 
 
 class _Failure:
-    """What is known about an error on its way out: the failed layer and how to get to it."""
+    """The failed layer of an error that propagates, and the path to that layer."""
 
     def __init__(self, block: Block, error: BaseException) -> None:
         self.outermost = block
@@ -63,7 +63,6 @@ class _Failure:
         self.notes = [*getattr(error, "__notes__", ()), *_signature_hint(block, error)]
 
     def enclose(self, block: Block) -> None:
-        """Put an enclosing block before the path."""
         inner = self.outermost
         keys = [key for key, child in block._children.items() if child is inner]
         self.path = [*(keys[:1] or [type(inner).__name__]), *self.path]
@@ -108,7 +107,7 @@ def _locate(block: Block, name: str | None) -> tuple[list[str], Block]:
 
 
 def _prefixes(block: Block) -> list[str]:
-    """Return what the names of a block's nodes and of its children's begin with."""
+    """Return the prefixes of the names of a block's nodes, and of its children's."""
     own = [block.prefix] if block.prefix else []
     return own + [p for child in block._children.values() for p in _prefixes(child)]
 

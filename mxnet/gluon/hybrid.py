@@ -34,7 +34,7 @@ __all__ = ["HybridBlock"]
 
 
 def check_backend(backend: str | None) -> None:
-    """Warn of the name of a backend that is not here; MXNet too continues without it."""
+    """Warn of an unknown backend; MXNet too continues without it."""
     names = (*BUILT_IN_BACKENDS, *backend_names())
     if backend is not None and backend not in names:
         near = did_you_mean(backend, names)
@@ -133,7 +133,7 @@ class HybridBlock(Block):
             `mx.executor.register_backend`. Its first result is checked against our own. Names of
             MXNet's that fuse operators are accepted; their work is the built-in executor's.
         clear : bool
-            Forget a graph traced before.
+            Drop the traced graph.
         static_alloc, static_shape, inline_limit, forward_bulk_size, backward_bulk_size
             Hints that MXNet takes; they do not change what is computed.
         recompute : bool or "sublinear" or int
@@ -244,7 +244,7 @@ class HybridBlock(Block):
         super().register_op_hook(callback, monitor_all)
 
     def compiled(self, *args: Any, training: bool = False) -> Compiled:
-        """Return a report of the graph that the hybridized block runs on such inputs.
+        """Return a report of the graph that the hybridized block runs on these inputs.
 
         It prints which rules were applied and every operator that runs; `Compiled.save` writes
         the graph to a file.
@@ -269,7 +269,6 @@ class HybridBlock(Block):
         return self._cached_op.compiled(feed, training)
 
     def _is_traceable(self) -> bool:
-        """Return whether the block and all its children can be traced into a graph."""
         children = (c for c in self._children.values() if isinstance(c, HybridBlock))
         return self._has_graph and all(child._is_traceable() for child in children)
 
@@ -282,7 +281,6 @@ class HybridBlock(Block):
         self._held = ()
 
     def _get_graph(self, *args: Any) -> tuple[list[Symbol], Symbol]:
-        """Return input variables and outputs of the graph, tracing it if that was not done."""
         if self._cached_graph:
             return self._cached_graph
         with FIRST_CALL:
@@ -309,7 +307,6 @@ class HybridBlock(Block):
         return self._cached_graph
 
     def _trace(self, inputs: Sequence) -> Any:
-        """Return what the block makes of symbols."""
         params = {name: param.var() for name, param in self._reg_params.items()}
         with self.name_scope():
             return self.hybrid_forward(symbol, *inputs, **params)
@@ -358,7 +355,6 @@ class HybridBlock(Block):
     # -- inference ----------------------------------------------------------------------------
 
     def _infer_attrs(self, function: str, attribute: str, *args: Any) -> None:
-        """Pass to the parameters what their graph says about shapes or types."""
         inputs, out = self._get_graph(*args)
         flat = [item for item in flatten(args, "input")[0] if item is not None]
         used = set(out.list_inputs())
@@ -410,12 +406,10 @@ class HybridBlock(Block):
             raise failed from error
 
     def _initialize_for(self, *args: Any) -> None:
-        """Finish deferred initialization for these inputs."""
         with FIRST_CALL:
             self._initialize(args, self.collect_params().values())
 
     def _initialize(self, args: tuple, params: Iterable[Parameter]) -> None:
-        """Initialize those parameters that still wait for their shapes."""
         waiting = [param for param in params if param._deferred_init]
         if waiting:
             self._deferred_infer_shape(*args)
@@ -477,7 +471,6 @@ class HybridBlock(Block):
                 )
 
     def _run_graph(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> Any:
-        """Run the prepared graph on arguments, of which these are the arrays."""
         # 2. The feed: parameters, held since the last call if nothing has changed, and the arrays.
         held = self._held
         is_flat = arrays is args and self._in_format == [0] * len(args)
@@ -502,7 +495,6 @@ class HybridBlock(Block):
         return regroup(outputs, self._out_format)[0]
 
     def _feed(self, args: tuple, arrays: Sequence[NDArray], ctx: Context) -> list[NDArray]:
-        """Return the inputs of the prepared graph, which is made if it is not there."""
         structure = [0] * len(args) if arrays is args else flatten(args, "input")[1]
         if self._cached_op is None:
             self._build_cache(*args)
@@ -515,7 +507,6 @@ class HybridBlock(Block):
         return [arrays[i] if array is None else array for i, array in self._gather(ctx, args)]
 
     def _gather(self, ctx: Context, args: tuple) -> list[tuple[int, NDArray | None]]:
-        """Return the parameters' arrays on a context, initializing those that wait."""
         generation = Generation.number
         try:
             arrays = [
@@ -649,7 +640,7 @@ class HybridBlock(Block):
 
 
 def _recompute_limit(limit: bool | str | int) -> bool | int:
-    """Return what to recompute in training: nothing, by the planner's choice, or to a limit."""
+    """Return the recomputation in training: none, chosen by the planner, or a memory limit."""
     if limit == "sublinear":
         return True
     if isinstance(limit, bool | int) and limit >= 0:
@@ -700,7 +691,7 @@ def flatten(args: Any, inout: str) -> tuple[list, Any]:
 
 
 def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
-    """Return a flat list as nested lists again, and what is left of it."""
+    """Return a flat list as nested lists again, and its unused rest."""
     if isinstance(structure, int):
         if structure <= 0:
             return flat[0], list(flat[1:])
@@ -713,7 +704,7 @@ def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
 
 
 def same_structure(stored: list, structure: list) -> bool:
-    """Return whether two structures agree; None at the end counts as not given."""
+    """Return whether two structures agree; a trailing None counts as omitted."""
     while stored and stored[-1] == -1:
         stored = stored[:-1]
     while structure and structure[-1] == -1:

@@ -1,4 +1,4 @@
-"""Losses: how far predictions are from the labels, one value per sample."""
+"""Loss functions: one value per sample."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def _apply_weighting(F: Any, loss: Any, weight: Any = None, sample_weight: Any =
 
 
 def _reshape_like(F: Any, x: Any, y: Any) -> Any:
-    """Give `x` the shape of `y`."""
     return F.reshape_like(x, y)
 
 
@@ -80,11 +79,10 @@ class Loss(HybridBlock):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Compute the loss; each kind has its own."""
+        """Compute the loss; implemented by subclasses."""
         raise NotImplementedError
 
     def _finish(self, F: Any, loss: Any, sample_weight: Any, weight: Any = None) -> Any:
-        """Weight the values and take the mean of each sample."""
         loss = _apply_weighting(F, loss, self._weight if weight is None else weight, sample_weight)
         return F.mean(loss, axis=self._batch_axis, exclude=True)
 
@@ -340,7 +338,7 @@ class LogisticLoss(Loss):
 
 @inherits_parameters
 class CTCLoss(Loss):
-    """Connectionist temporal classification: labels of a sequence without their places in time.
+    """Connectionist temporal classification: labels of a sequence without alignment in time.
 
     `layout` orders predictions (NTC or TNC), `label_layout` labels (NT or TN). The last class
     is the blank; labels are padded with -1 unless `label_lengths` are given.
@@ -508,7 +506,7 @@ class PoissonNLLLoss(Loss):
 
 @inherits_parameters
 class TripletLoss(Loss):
-    """Hinge that wants `pred` nearer to the positive than to the negative sample by a margin.
+    """Hinge: `pred` must be closer to the positive than to the negative sample by a margin.
 
     ``max(0, sum((positive - pred)^2 - (negative - pred)^2) + margin)``
 
@@ -570,7 +568,6 @@ class CosineEmbeddingLoss(Loss):
 
     @staticmethod
     def _cosine(F: Any, x: Any, y: Any, axis: int = -1) -> Any:
-        """Return the cosine of the angle between the vectors along an axis, as a column."""
         lengths = F.reshape(F.norm(x, axis=axis), shape=(-1, 1)) * F.reshape(
             F.norm(y, axis=axis), shape=(-1, 1)
         )
@@ -618,7 +615,7 @@ class SDMLLoss(Loss):
         return F.sum(F.square(difference), axis=2)
 
     def _targets(self, F: Any, x: Any) -> Any:
-        """Return the wanted distribution over rows: the diagonal, smoothed."""
+        """Return the target distribution over rows: the smoothed diagonal."""
         row = F.contrib.arange_like(x, axis=0)
         same = F.broadcast_equal(F.expand_dims(row, axis=1), F.expand_dims(row, axis=0))
         other = 1 - same

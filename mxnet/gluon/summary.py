@@ -18,7 +18,7 @@ _ROW = "{:>20}  {:>42} {:>15}"
 
 
 class _Line:
-    """One layer in the order in which the layers ended."""
+    """One layer, in the order in which the layers finished."""
 
     def __init__(self, title: str, shape: str) -> None:
         self.title, self.shape = title, shape
@@ -26,7 +26,7 @@ class _Line:
 
 
 def _describe(block: Block, layer: Block) -> str:
-    """Return the block that the user hybridized: all of it, or the layer alone."""
+    """Return the block that the user hybridized: the outer block, or the layer alone."""
     return "it" if _is_all_active(block) else f"its layer {layer.name!r}"
 
 
@@ -84,7 +84,7 @@ def summarize(block: Block, inputs: tuple) -> None:
 
 
 def _shapes(value: Any) -> str:
-    """Return the shapes in nested outputs; the outermost list goes without brackets."""
+    """Return the shapes of nested outputs; the outermost list has no brackets."""
     if isinstance(value, NDArray):
         return str(value.shape)
     if isinstance(value, list | tuple):
@@ -93,7 +93,6 @@ def _shapes(value: Any) -> str:
 
 
 def _bytes(value: Any) -> int:
-    """Return the memory of nested outputs."""
     if isinstance(value, NDArray):
         return value.size * to_torch(value.dtype).itemsize
     return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0

@@ -71,7 +71,6 @@ class SymbolBlock(HybridBlock):
         self._reg_params = {name[skip:]: param for name, param in self._params.items()}
 
     def _declare(self, out: Symbol, inputs: set[str]) -> None:
-        """Declare a parameter for each variable that is not an input."""
         arguments, _, auxiliary = out.infer_type_partial()
         rows = [
             *zip(out.list_arguments(), arguments, ["write"] * len(arguments), strict=True),
@@ -114,7 +113,7 @@ class SymbolBlock(HybridBlock):
         allow_missing : bool
             Accept parameters that the file has not.
         ignore_extra : bool
-            Accept arrays in it that are no parameters.
+            Ignore arrays of the file that are not parameters.
         """
         graph = symbol.load(os.fspath(symbol_file))
         names = [input_names] if isinstance(input_names, str) else list(input_names)
@@ -169,7 +168,7 @@ class SymbolBlock(HybridBlock):
         return regroup(list(composed), self._out_format)[0]
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: the graph is the forward.
+        """Not supported: `forward` runs the graph.
 
         Parameters
         ----------
@@ -238,5 +237,4 @@ def _as_group(inputs: Any) -> list:
 
 
 def _common_prefix(names: Sequence[str]) -> str:
-    """Return what all names begin with."""
     return os.path.commonprefix(list(names))  # noqa: RUF071 (letter by letter is meant)

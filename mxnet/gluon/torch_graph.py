@@ -1,6 +1,6 @@
-"""Hybrid blocks inside `torch.compile`: one call that Dynamo takes as it is.
+"""Hybrid blocks inside `torch.compile`: one opaque call for Dynamo.
 
-Dynamo does not look into the call; what follows Dynamo (AOTAutograd) runs it on tensors without
+Dynamo does not trace the call; the next stage (AOTAutograd) runs it on tensors without
 data and sees every torch function of the block's graph. So the kernels of the whole block, their
 gradients included, are compiled together with the torch code around it.
 """
@@ -68,14 +68,12 @@ def run_graph(
 
 
 def _as_placeholder(value: Any) -> Any:
-    """Return nested tensors as arrays, which nothing computes with."""
     if isinstance(value, list | tuple):
         return [_as_placeholder(item) for item in value]
     return wrap_plain(NDArray, value) if isinstance(value, Tensor) else value
 
 
 def _run(graph: Graph, feed: dict[Any, Tensor], training: bool) -> list[Tensor]:
-    """Run each operator of a graph by its own kernel."""
     tensors = [feed[node.name] for node in graph.variables]
     names = [node.name for node in graph.variables]
     device = tensors[0].device

@@ -2,7 +2,7 @@
 
 The module's parameters are on the memory of the block's parameters. While the module runs, they
 represent those (`state.substitutes`), in this thread only: the graph is torch's, its leaves are the
-module's parameters, and gradients go to their `grad`. Whoever owns the leaf gets the gradient.
+module's parameters, and gradients go to their `grad`. The owner of the leaf gets the gradient.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class GluonModule(nn.Module):
         self._parts = [m for m in self.modules() if isinstance(m, GluonModule) and m is not self]
 
     def _register(self, path: str, param: Parameter) -> None:
-        """Register a tensor under a name, in which dots separate modules."""
         *folders, name = path.split(".")
         owner: nn.Module = self
         for folder in folders:
@@ -130,7 +129,7 @@ class GluonModule(nn.Module):
 
 
 def _prepare_dynamo(dynamo: Any) -> None:
-    """Have `torch.compile` take graphs as they are, and leave other blocks alone."""
+    """Configure `torch.compile`: graphs are opaque calls, other blocks are not compiled."""
     dynamo.allow_in_graph(run_graph)
     GluonModule._run = dynamo.disable(GluonModule._run, recursive=True)
 
@@ -156,7 +155,6 @@ def _module_of(block: Block, modules: dict[int, nn.Module]) -> nn.Module:
 
 
 def _own_parameters(block: Block) -> dict[str, Parameter]:
-    """Return the parameters of a block by attribute, then those that are no attributes."""
     params = dict(block._reg_params)
     registered = set(map(id, params.values()))
     for name, param in block.params.items():
@@ -166,7 +164,6 @@ def _own_parameters(block: Block) -> dict[str, Parameter]:
 
 
 def _tensors_of(block: Block) -> dict[Parameter, tuple[dict[str, Any], str]]:
-    """Return where the module of a TorchBlock keeps each tensor."""
     module, places = block.as_torch(), {}
     for path, param in block._reg_params.items():
         folder, _, name = path.rpartition(".")
@@ -199,7 +196,7 @@ def _arrange(block: Block, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
 
 @contextmanager
 def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
-    """Let tensors represent parameters in this thread."""
+    """Substitute tensors for parameters in this thread."""
     previous = state.substitutes
     state.substitutes = {**(previous or {}), **{p: _stand_in(p, t) for p, t in tensors.items()}}
     try:
@@ -210,7 +207,7 @@ def substituting(tensors: Mapping[Parameter, Tensor]) -> Iterator[None]:
 
 @contextmanager
 def calling_hooks(module: GluonModule) -> Iterator[None]:
-    """Have forward hooks of the modules inside see what their blocks take and return.
+    """Call the forward hooks of inner modules with the inputs and outputs of their blocks.
 
     Blocks call each other, not the modules. So each hook waits at the block, in this thread; and
     since a graph calls no blocks, hybridized ones run without theirs meanwhile.
@@ -241,7 +238,7 @@ def calling_hooks(module: GluonModule) -> Iterator[None]:
 
 
 def _attach(module: GluonModule, thread: int) -> list[Any]:
-    """Have the block of a module call the module's hooks; return handles to end that."""
+    """Register the module's hooks on its block; return handles that remove them."""
 
     def call(hook: Any, *values: Any) -> None:
         if hook(module, *to_tensors(values)) is not None:
@@ -279,7 +276,7 @@ def _stand_in(param: Parameter, tensor: Tensor) -> NDArray:
 def to_arrays(values: Any) -> Any:
     """Return nested values with an array in place of each tensor, on its memory and in its graph.
 
-    While recording, a tensor that is in no graph is taken as data.
+    While recording, a tensor without a graph is data.
     """
     cls = NDArray.numpy_class if is_np_array() else NDArray
     assert cls is not None

@@ -27,7 +27,7 @@ _record, _is_fresh = attrgetter("_grad"), attrgetter("fresh")
 
 
 class Trainer:
-    """Updates parameters by their gradients, once for every `step`.
+    """Updates parameters by their gradients, once per `step`.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Trainer:
     kvstore : str
         What sums gradients over devices and machines: a store, its name, or None.
     compression_params : dict
-        How gradients are compressed on their way, such as ``{'type': '2bit'}``.
+        How gradients are compressed for transfer, such as ``{'type': '2bit'}``.
     update_on_kvstore : bool
         Whether the store updates the weights; else it only sums gradients.
 
@@ -109,7 +109,7 @@ class Trainer:
         self._updaters = [opt.get_updater(self._optimizer) for _ in self._contexts]
 
     def _reset_kvstore(self) -> None:
-        """Forget the store; the next step makes a new one from the weights as they are."""
+        """Drop the store; the next step makes a new one from the current weights."""
         self._kvstore: Any = None
         if getattr(self, "_early", None):
             self._early.close()
@@ -122,7 +122,6 @@ class Trainer:
         self._overwritten: dict[int, Parameter] = {}  # since the last step
 
     def _repr_html_(self) -> str:
-        """Show the optimizer and what it trains in a notebook."""
         optimizer = self._optimizer
         trained = [p for p in self._params if p.grad_req != "null"]
         scheduler = optimizer.lr_scheduler
@@ -138,7 +137,7 @@ class Trainer:
         return facts_html(type(self).__name__, facts)
 
     def _forget_weight(self, param: Parameter) -> None:
-        """Take note that a parameter is about to be overwritten; a store may hold a copy."""
+        """Mark a parameter that is about to be overwritten; a store may hold a copy."""
         if not (self._kv_initialized and self._update_on_kvstore) or param in self._params_to_init:
             return
         if not self._distributed:
@@ -185,7 +184,7 @@ class Trainer:
         self._kvstore, self._update_on_kvstore, self._kv_initialized = store, bool(update), True
 
     def _check_custom_store(self, store: Any) -> None:
-        """Refuse sparse parameters with a store that promises dense `pushpull` only."""
+        """Raise for sparse parameters in a store that supports dense `pushpull` only."""
         if exchange_with(store).takes_sparse:
             return
         if self._contains_sparse_weight:
@@ -217,7 +216,6 @@ class Trainer:
         return kvs.create(kvstore)
 
     def _init_params(self) -> None:
-        """Give the store the first values of parameters that have some by now."""
         waiting = [param for param in self._params_to_init if param._deferred_init]
         ready = [param for param in self._params_to_init if not param._deferred_init]
         if self._kvstore is not None and ready:
@@ -238,7 +236,7 @@ class Trainer:
             self._overwrite()
 
     def _overwrite(self) -> None:
-        """Give the store the weights that the program has set; all workers must do the same."""
+        """Send the weights that the program has set to the store; all workers must do the same."""
         overwritten, self._overwritten = dict(sorted(self._overwritten.items())), {}
         arrays = [_arrays_of(param)[0] for param in overwritten.values()]
         self._kvstore.overwrite(list(overwritten), arrays)
@@ -256,7 +254,7 @@ class Trainer:
         return self._optimizer.learning_rate
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the learning rate; an optimizer with a scheduler refuses.
+        """Set the learning rate; this raises an error if the optimizer has a scheduler.
 
         Parameters
         ----------
@@ -296,7 +294,7 @@ class Trainer:
     def allreduce_grads(self) -> None:
         """Sum the gradients over devices without updating; `update` follows.
 
-        Between the two, gradients can be clipped or looked at.
+        Between the two, gradients can be clipped or inspected.
         """
         self._prepare()
         self._refuse_on_kvstore("allreduce_grads")
@@ -381,7 +379,6 @@ class Trainer:
     def _watch_gradients(
         self, exchange: KeyedExchange, keys: list[int], weights: list[list[NDArray]]
     ) -> None:
-        """Send gradients during backward from the next step on, where that can help."""
         self._early = False
         if all(len(on_devices) == 1 for on_devices in weights):
             single = [on_devices[0] for on_devices in weights]
@@ -413,7 +410,7 @@ class Trainer:
                 record.fresh = False
 
     def _arrays(self) -> list[tuple[list[int], list[NDArray], list[NDArray]]]:
-        """Return indices, weights and gradients of each context; kept while they stay the same."""
+        """Return indices, weights and gradients of each context, cached until they change."""
         if self._plan and self._plan[0] == Generation.number:
             return self._plan[1]
         rows = [(i, p.list_data(), p.list_grad()) for i, p in self._trained()]
@@ -446,7 +443,6 @@ class Trainer:
     def _row_sparse_pull(
         self, parameter: Parameter, out: Sequence[NDArray], row_id: NDArray, full_idx: bool = False
     ) -> None:
-        """Bring rows of a row_sparse parameter from the store to the arrays."""
         self._prepare()
         i = self._params.index(parameter)
         self._kvstore.row_sparse_pull(i, out=list(out), row_ids=row_id, priority=-i)
@@ -474,7 +470,7 @@ class Trainer:
             file.write(self._updaters[0].get_states(dump_optimizer=True))
 
     def load_states(self, fname: str) -> None:
-        """Load optimizer and states that `save_states` saved, here or in MXNet.
+        """Load a file of `save_states`, written here or by MXNet.
 
         Parameters
         ----------
@@ -495,7 +491,6 @@ class Trainer:
 
 
 def _list_parameters(params: Any) -> list[Parameter]:
-    """Return the parameters in the order in which they are numbered."""
     items = getattr(params, "items", None)
     if items is not None:
         params = [param for _, param in sorted(items(), key=lambda item: item[0])]
@@ -513,7 +508,6 @@ def _list_parameters(params: Any) -> list[Parameter]:
 
 
 def _arrays_of(param: Parameter) -> list[NDArray]:
-    """Return the arrays of a parameter on all contexts, of a row_sparse one too."""
     return list(param._data if param._data is not None else param.list_data())
 
 

@@ -1,4 +1,4 @@
-"""Small public tools of Gluon: splitting batches, clipping gradients, downloads, hooks."""
+"""Utilities of Gluon: splitting batches, clipping gradients, downloads, hooks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
 def split_data(
     data: NDArray, num_slice: int, batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Cut an array into slices along the batch axis.
+    """Split an array into slices along the batch axis.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def split_data(
 def split_and_load(
     data: Any, ctx_list: Sequence[Context], batch_axis: int = 0, even_split: bool = True
 ) -> list[NDArray]:
-    """Cut a batch into one slice for each context, and put it there.
+    """Split a batch into one slice for each context, and copy it there.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def clip_global_norm(
 ) -> np.float32 | NDArray:
     """Scale arrays in place so that the 2-norm of all of them together is at most `max_norm`.
 
-    Returns the norm before; without `check_isfinite` as an array, for which nothing waits.
+    Returns the previous norm; without `check_isfinite` as an array, without synchronization.
 
     Parameters
     ----------
@@ -274,9 +274,9 @@ def named_mirrors() -> list[str]:
 
 
 def repository_addresses(name: str, *others: str) -> list[str]:
-    """Return where a file of MXNet's repository may be: on the mirrors that the user names.
+    """Return the addresses of a file of MXNet's repository: on the mirrors that the user names.
 
-    Without any it is at `others`, or at the address that MXNet used.
+    Without mirrors, the addresses are `others` and the one that MXNet used.
 
     >>> repository_addresses("gluon/models/x.zip")
     ['https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/gluon/models/x.zip']
@@ -288,12 +288,10 @@ def repository_addresses(name: str, *others: str) -> list[str]:
 
 
 def _get_repo_url() -> str:
-    """Return the address of the repository of models and data sets."""
     return repository_addresses("")[0]
 
 
 def _get_repo_file_url(namespace: str, filename: str) -> str:
-    """Return the address of one file of the repository."""
     return repository_addresses(f"{namespace}/{filename}")[0]
 
 
@@ -316,7 +314,7 @@ class HookHandle:
         self._id: int | None = None
 
     def attach(self, hooks_dict: MutableMapping[int, Any], hook: Any) -> None:
-        """Put the hook into a dictionary of hooks."""
+        """Add the hook to a dictionary of hooks."""
         if self._hooks_dict_ref is not None:
             raise MXNetError("The same handle cannot be attached twice.")
         self._id = id(hook)
@@ -324,7 +322,7 @@ class HookHandle:
         self._hooks_dict_ref = weakref.ref(hooks_dict)
 
     def detach(self) -> None:
-        """Take the hook out again; a second time does nothing."""
+        """Remove the hook; a second call does nothing."""
         hooks = self._hooks_dict_ref() if self._hooks_dict_ref is not None else None
         if hooks is not None:
             hooks.pop(self._id, None)
@@ -376,12 +374,11 @@ def shape_is_known(shape: Sequence[int] | None) -> bool:
 
 
 def _indent(text: str, spaces: int) -> str:
-    """Return the text with all lines but the first moved to the right."""
     return text.replace("\n", "\n" + " " * spaces)
 
 
 def _brief_print_list(names: Iterable[str], limit: int = 7) -> str:
-    """Return quoted names, with dots for those in the middle when there are many.
+    """Return quoted names; of long lists the middle is replaced by dots.
 
     >>> mx.gluon.utils._brief_print_list("abcdefgh", 4)
     "'a', 'b', ..., 'g', 'h'"
@@ -393,7 +390,6 @@ def _brief_print_list(names: Iterable[str], limit: int = 7) -> str:
 
 
 def _check_same_symbol_type(symbols: Sequence[Symbol]) -> type[Symbol]:
-    """Return the class of the symbols, which must be one."""
     first = type(symbols[0])
     if any(type(s) is not first for s in symbols):
         raise TypeError(
@@ -405,7 +401,7 @@ def _check_same_symbol_type(symbols: Sequence[Symbol]) -> type[Symbol]:
 
 
 def _check_all_np_symbols(kind: type[Symbol]) -> None:
-    """Refuse classic symbols as outputs; NumPy mode asks for this."""
+    """Raise for classic symbols among the outputs, as NumPy mode requires."""
     if not kind.is_numpy:
         raise TypeError(
             f"Block's output has type {kind.__name__}; in NumPy mode it must be mx.sym.np._Symbol. "
@@ -414,7 +410,7 @@ def _check_all_np_symbols(kind: type[Symbol]) -> None:
 
 
 def _check_all_np_ndarrays(outputs: Any) -> None:
-    """Refuse classic arrays among (nested) outputs; NumPy mode asks for this."""
+    """Raise for classic arrays among (nested) outputs, as NumPy mode requires."""
     from ..numpy import ndarray as np_ndarray
 
     if isinstance(outputs, list | tuple):

@@ -1,6 +1,6 @@
-"""Augmenters: small changes of an image, drawn at random for each.
+"""Augmenters: random changes of an image.
 
-Each is called with an array (height, width, channels) and returns one; none changes what it got.
+Each is called with an array (height, width, channels) and returns one; the input is unchanged.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def _plain(value: Any) -> Any:
 
 
 def _near(src: NDArray, constant: Any) -> Any:
-    """Return a constant on the device of an image; images are made in main memory."""
+    """Return a constant on the device of an image; images are created in main memory."""
     return constant.as_in_context(src.context) if isinstance(constant, NDArray) else constant
 
 
 def _float(src: NDArray) -> NDArray:
-    """Colors are computed in floating point; bytes would be cut."""
+    """Colors are computed in floating point; bytes would be truncated."""
     return src if np.issubdtype(src.dtype, np.floating) else src.astype("float32")
 
 
@@ -154,7 +154,7 @@ class ResizeAug(Augmenter):
 
 
 class ForceResizeAug(Augmenter):
-    """Resize to ``size`` (width, height), whatever the form.
+    """Resize to ``size`` (width, height), regardless of the aspect ratio.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class ForceResizeAug(Augmenter):
 
 @inherits_parameters
 class RandomCropAug(ForceResizeAug):
-    """Cut out a rectangle of ``size`` (width, height) anywhere.
+    """Crop a rectangle of ``size`` (width, height) at a random position.
 
     >>> mx.image.RandomCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)
@@ -192,7 +192,7 @@ class RandomCropAug(ForceResizeAug):
 
 @inherits_parameters
 class CenterCropAug(ForceResizeAug):
-    """Cut out the middle, of ``size`` (width, height).
+    """Crop a rectangle of ``size`` (width, height) at the center.
 
     >>> mx.image.CenterCropAug((4, 3))(mx.nd.ones((9, 9, 3))).shape
     (3, 4, 3)
@@ -204,7 +204,7 @@ class CenterCropAug(ForceResizeAug):
 
 
 class RandomSizedCropAug(Augmenter):
-    """Cut out a rectangle of random area and form, and resize it; see `random_size_crop`.
+    """Crop a rectangle of random area and aspect ratio, and resize it; see `random_size_crop`.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ class BrightnessJitterAug(Augmenter):
 
 
 class ContrastJitterAug(Augmenter):
-    """Move all colors toward the mean gray of the image, or away from it, in place.
+    """Change the contrast in place: move all colors toward the image's mean gray, or away from it.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ class ContrastJitterAug(Augmenter):
 
 
 class SaturationJitterAug(Augmenter):
-    """Move the colors of each pixel toward its gray, or away from it, in place.
+    """Change the saturation in place: move each pixel toward its gray, or away from it.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ class SaturationJitterAug(Augmenter):
 
 
 class HueJitterAug(Augmenter):
-    """Turn the colors about the gray axis of YIQ, by up to ``hue`` half turns.
+    """Rotate the colors about the gray axis of YIQ, by up to ``hue`` half turns.
 
     Parameters
     ----------
@@ -572,7 +572,7 @@ def color_augmenters(
     pca_noise: float,
     rand_gray: float,
 ) -> list[Augmenter]:
-    """Return the augmenters that change colors, those that are wanted."""
+    """Return the selected augmenters that change colors."""
     items: list[Augmenter] = []
     if brightness or contrast or saturation:
         items.append(ColorJitterAug(brightness, contrast, saturation))
@@ -586,7 +586,7 @@ def color_augmenters(
 
 
 def normalizers(mean: Any, std: Any) -> list[Augmenter]:
-    """Return the augmenter that normalizes colors, if there is anything to do."""
+    """Return the augmenter that normalizes colors, if a mean or deviation is given."""
     for name, value in (("mean", mean), ("std", std)):
         if value is not None and tuple(np.shape(pixels_of(value)))[:1] not in ((1,), (3,)):
             raise AssertionError(f"{name} is one number for each of 1 or 3 channels, not {value}")

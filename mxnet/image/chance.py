@@ -1,4 +1,4 @@
-"""Draws of the augmenters: all come from the CPU's stream, so that `mx.random.seed` repeats them.
+"""Random numbers of the augmenters: from the CPU's stream, which `mx.random.seed` seeds.
 
 If the program seeded NumPy and Python's `random`, they come from there, as in MXNet.
 
@@ -20,7 +20,7 @@ from ..random import host_rng, streams_are_seeded
 
 
 class _Stream:
-    """The CPU's stream, with the methods of NumPy's generators that are needed here."""
+    """The CPU's stream, with some methods of NumPy's generators."""
 
     def random(self) -> float:
         return torch.rand((), dtype=torch.float64, device="cpu").item()
@@ -41,7 +41,7 @@ class _Stream:
 
 
 class _SeededStreams:
-    """The streams that MXNet draws from: Python's, and NumPy's for several numbers at once."""
+    """MXNet's streams: Python's, and NumPy's for several numbers at once."""
 
     random = staticmethod(random.random)
 
@@ -66,7 +66,7 @@ _stream, _seeded_streams = _Stream(), _SeededStreams()
 
 
 class _Chosen(threading.local):
-    """What draws come from inside `one_image`."""
+    """The random source that is active inside `one_image`."""
 
     stream: _Stream | _SeededStreams | None = None
 
@@ -80,15 +80,15 @@ def generator() -> _Stream | _SeededStreams:
 
 
 def is_seeded() -> bool:
-    """Return whether draws are those of MXNet."""
+    """Return whether random numbers are drawn as by MXNet."""
     return generator() is _seeded_streams
 
 
 @contextmanager
 def one_image() -> Iterator[None]:
-    """Ask once for all draws inside whether the program seeded its streams.
+    """Check once for all random numbers inside whether the program seeded its streams.
 
-    To ask takes longer than to draw: Python hands out all 624 words of its state.
+    The check takes longer than a draw: Python copies all 624 words of its state.
     """
     before, _chosen.stream = _chosen.stream, generator()
     try:
@@ -108,12 +108,12 @@ def between(low: float, high: float) -> float:
 
 
 def whole(low: int, high: int) -> int:
-    """Return an integer from ``low`` to ``high``, both possible."""
+    """Return an integer from ``low`` to ``high``, both inclusive."""
     return int(generator().integers(low, high, endpoint=True))
 
 
 def order(count: int) -> Sequence[int]:
-    """Return the numbers below ``count`` in random order."""
+    """Return a random permutation of the numbers below ``count``."""
     return generator().permutation(count).tolist()
 
 

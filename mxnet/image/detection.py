@@ -1,4 +1,4 @@
-"""`ImageDetIter`: batches of images with boxes; and everything for detection, by MXNet's name.
+"""`ImageDetIter`: batches of images with boxes; this is MXNet's module for all detection code.
 
 The label of an image in a file is: length of the header (with these two), length of an object,
 the rest of the header, then the objects: class, left, top, right, bottom and what else there is.
@@ -56,11 +56,11 @@ __all__ = [
 
 
 class BadLabel(MXNetError, ValueError):
-    """The label of an image does not have the form of detection."""
+    """Raised if the label of an image is not a valid detection label."""
 
 
 class ImageDetIter(ImageIter):
-    """Gives batches of augmented images and their boxes; rows without an object are -1.
+    """Yields batches of augmented images and their boxes; rows without an object are -1.
 
     Parameters are those of `ImageIter`, and of `CreateDetAugmenter` if ``aug_list`` is not given.
     `label_shape` is (most objects of an image, length of an object), found by reading all labels
@@ -159,7 +159,7 @@ class ImageDetIter(ImageIter):
         return most, length
 
     def _parse_label(self, label: Any) -> np.ndarray:
-        """Return the objects of a label as rows; those without extent are left out."""
+        """Return the objects of a label as rows, without objects of zero size."""
         values = label.asnumpy() if isinstance(label, NDArray) else np.asarray(label)
         raw = values.reshape(-1)
         if raw.size < 7:
@@ -180,7 +180,7 @@ class ImageDetIter(ImageIter):
         return objects
 
     def _sample(self) -> tuple[NDArray, np.ndarray]:
-        """Return the next image with at least one object, ready for the batch, and its objects."""
+        """Return the next image with at least one object, preprocessed, and its objects."""
         while True:
             label, content = self.next_sample()
             image = self._decoded(content)
@@ -236,7 +236,7 @@ class ImageDetIter(ImageIter):
             self.label_shape = tuple(label_shape)
 
     def check_label_shape(self, label_shape: tuple[int, ...]) -> None:
-        """Refuse shapes into which the labels do not go."""
+        """Raise if the labels do not fit into a shape."""
         if len(label_shape) != 2:
             raise ValueError("label_shape should have length 2")
         if label_shape[0] < self.label_shape[0]:
@@ -250,7 +250,7 @@ class ImageDetIter(ImageIter):
             )
 
     def sync_label_shape(self, it: ImageDetIter, verbose: bool = False) -> ImageDetIter:
-        """Give this iterator and another the larger of their label shapes; return the other."""
+        """Set the label shapes of this iterator and another to the larger one; return the other."""
         if not isinstance(it, ImageDetIter):
             raise AssertionError("Synchronize with invalid iterator.")
         if self.label_shape[1] != it.label_shape[1]:
@@ -278,7 +278,7 @@ class ImageDetIter(ImageIter):
         window_name: str = "draw_next",
         id2labels: dict | None = None,
     ) -> Iterator[np.ndarray]:
-        """Give the next images as pixels (blue first) with their boxes drawn.
+        """Yield the next images as pixels (blue first) with their boxes drawn.
 
         ``mean`` and ``std`` (True: ImageNet's) are put back first. With ``waitKey`` each is shown
         in a window for so many milliseconds.

@@ -55,7 +55,7 @@ class DetAugmenter:
 
 
 class DetBorrowAug(DetAugmenter):
-    """Apply an `Augmenter` that leaves boxes where they are.
+    """Apply an `Augmenter` that does not move boxes.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class DetHorizontalFlipAug(DetAugmenter):
 
 
 class DetRandomCropAug(DetAugmenter):
-    """Cut out a rectangle that holds enough of the objects it touches.
+    """Crop a rectangle that covers enough of the objects it touches.
 
     Parameters
     ----------
@@ -219,7 +219,6 @@ class DetRandomCropAug(DetAugmenter):
     def _size(
         self, ratio: float, least: float, most: float, height: int, width: int
     ) -> tuple[int, int] | None:
-        """Draw (width, height) of a crop of this form, or None if its area does not fit."""
         if ratio <= 0:
             return None
         h, tallest = round(math.sqrt(least / ratio)), round(math.sqrt(most / ratio))
@@ -257,7 +256,7 @@ class DetRandomCropAug(DetAugmenter):
     def _move_boxes(
         self, label: np.ndarray, crop: Rectangle, height: int, width: int
     ) -> np.ndarray | None:
-        """Return the label of the crop, without objects of which too little is left."""
+        """Return the label of the crop, without objects that are mostly outside."""
         x, y, w, h = crop
         moved = label.copy()
         moved[:, (1, 3)] = np.clip((label[:, (1, 3)] * width - x) / w, 0, 1)
@@ -270,7 +269,7 @@ class DetRandomCropAug(DetAugmenter):
 
 
 class DetRandomPadAug(DetAugmenter):
-    """Put the image somewhere on a larger ground.
+    """Place the image at a random position on a larger background.
 
     Parameters
     ----------
@@ -344,7 +343,6 @@ class DetRandomPadAug(DetAugmenter):
 
 
 def _pair(value: Any) -> tuple[float, float]:
-    """One number is the least and the most at once."""
     is_number = isinstance(value, int | float | np.number)
     pair: Any = (value, value) if is_number else tuple(value)
     return pair
@@ -382,9 +380,9 @@ def CreateMultiRandCropAugmenter(
     max_attempts: Any = 50,
     skip_prob: float = 0,
 ) -> DetRandomSelectAug:
-    """Return one of several `DetRandomCropAug`, chosen each time.
+    """Return an augmenter that chooses one of several `DetRandomCropAug` for each image.
 
-    Each argument is that of all, or a list with one for each.
+    Each argument is one value for all, or a list with one value for each.
 
     Parameters
     ----------
@@ -405,8 +403,8 @@ def CreateMultiRandCropAugmenter(
     0.5
     """
     columns = [
-        given if isinstance(given, list) else [given]
-        for given in (
+        value if isinstance(value, list) else [value]
+        for value in (
             min_object_covered, aspect_ratio_range, area_range, min_eject_coverage, max_attempts,
         )
     ]  # fmt: skip
@@ -443,7 +441,7 @@ def CreateDetAugmenter(
     max_attempts: Any = 50,
     pad_val: Any = (127, 127, 127),
 ) -> list[DetAugmenter]:
-    """Return the usual augmenters for detection; the image is at last forced to ``data_shape``.
+    """Return the usual augmenters for detection; the last one resizes the image to ``data_shape``.
 
     ``rand_crop``, ``rand_pad`` and ``rand_gray`` are probabilities. The rest is as in
     `CreateAugmenter`, `DetRandomCropAug` and `DetRandomPadAug`.

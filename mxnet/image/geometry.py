@@ -107,9 +107,9 @@ def pixels_of(image: NDArray | np.ndarray) -> np.ndarray:
 
 
 def array_of(pixels: np.ndarray, like: Any = None) -> NDArray:
-    """Return pixels as an array of the kind of ``like``; it takes the memory over.
+    """Return pixels as an array of the class of ``like``, without a copy.
 
-    Without ``like`` the array is one of `mx.np` where its arrays are switched on.
+    Without ``like``, the array is one of `mx.np` in NumPy mode.
     """
     if not pixels.flags.writeable or not pixels.flags.c_contiguous:
         pixels = pixels.copy(order="C")
@@ -164,7 +164,6 @@ def imresize(src: NDArray, w: int, h: int, interp: int = 1, out: NDArray | None 
 
 
 def _whole(what: str, size: Any) -> int:
-    """Return a size that is an integer, or the text of one."""
     try:
         return int(size) if isinstance(size, str) else operator.index(size)
     except (TypeError, ValueError) as error:
@@ -259,7 +258,7 @@ def copyMakeBorder(
 
 
 def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
-    """Shrink a crop (width, height), keeping its form, until it fits into an image.
+    """Scale a crop (width, height) down to fit into an image, keeping its aspect ratio.
 
     Parameters
     ----------
@@ -281,7 +280,7 @@ def scale_down(src_size: tuple[int, int], size: tuple[int, int]) -> tuple[int, i
 
 
 def resize_short(src: NDArray, size: int, interp: int = 2) -> NDArray:
-    """Resize an image so that its shorter edge becomes ``size``.
+    """Resize an image so that its shorter edge is ``size``.
 
     Parameters
     ----------
@@ -312,7 +311,7 @@ def fixed_crop(
     size: tuple[int, int] | None = None,
     interp: int = 2,
 ) -> NDArray:
-    """Cut out a rectangle and, if ``size`` (width, height) is given, resize it to that.
+    """Crop a rectangle and, if ``size`` (width, height) is given, resize it.
 
     Parameters
     ----------
@@ -346,9 +345,9 @@ def fixed_crop(
 
 
 def random_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[NDArray, Rectangle]:
-    """Cut out a rectangle of ``size`` (width, height) anywhere; a smaller image is enlarged.
+    """Crop a rectangle of ``size`` (width, height) at a random position; enlarge smaller images.
 
-    Returns the crop and where it was: (x, y, width, height).
+    Returns the crop and its position: (x, y, width, height).
 
     Parameters
     ----------
@@ -371,7 +370,7 @@ def random_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[N
 
 
 def center_crop(src: NDArray, size: tuple[int, int], interp: int = 2) -> tuple[NDArray, Rectangle]:
-    """Cut out the middle of ``size`` (width, height); a smaller image is enlarged.
+    """Crop a rectangle of ``size`` (width, height) at the center; enlarge smaller images.
 
     Parameters
     ----------
@@ -401,10 +400,10 @@ def random_size_crop(
     interp: int = 2,
     **kwargs: Any,
 ) -> tuple[NDArray, Rectangle]:
-    """Cut out a rectangle of random area and form, and resize it to ``size`` (width, height).
+    """Crop a rectangle of random area and aspect ratio, and resize it to ``size`` (width, height).
 
     ``area`` is the smallest part of the area of the image, or (smallest, largest); ``ratio`` the
-    smallest and largest width / height. If ten attempts find none that fits, the middle is taken.
+    smallest and largest width / height. After ten failed attempts the center is cropped.
 
     Parameters
     ----------
@@ -446,7 +445,7 @@ def random_size_crop(
 
 
 class UnexpectedArguments(MXNetError, TypeError, AssertionError):
-    """A function was given keywords that it does not have."""
+    """Raised for unknown keywords of a function."""
 
 
 def imrotate(
@@ -455,7 +454,7 @@ def imrotate(
     zoom_in: bool = False,
     zoom_out: bool = False,
 ) -> NDArray:
-    """Rotate float32 images (channels, height, width), alone or in a batch, about their center.
+    """Rotate a float32 image (channels, height, width), or a batch of them, about the center.
 
     Parameters
     ----------
@@ -499,7 +498,7 @@ def imrotate(
 def _rotation(
     degrees: float, height: int, width: int, zoom_in: bool, zoom_out: bool
 ) -> list[list[float]]:
-    """Return the matrix from places in the result to places in the image, both in [-1, 1]."""
+    """Return the matrix from positions in the result to positions in the image, both in [-1, 1]."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     across = abs(cosine) + abs(sine) * height / width
     down = abs(cosine) + abs(sine) * width / height
@@ -543,7 +542,7 @@ def random_rotate(
 def color_normalize(src: NDArray, mean: Any, std: Any = None) -> NDArray:
     """Subtract the mean and divide by the deviation of each channel, in place.
 
-    None leaves a step out.
+    None omits a step.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Everything for images of one label, under MXNet's module name."""
+"""MXNet's module for images with class labels."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LAST_BATCH = ("pad", "discard", "roll_over")
 
 
 class ImageIter(DataIter):
-    """Gives batches of augmented images, read one by one.
+    """Yields batches of augmented images, which are read one by one.
 
     Parameters
     ----------
@@ -174,13 +174,13 @@ class ImageIter(DataIter):
     # -- epochs -----------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """Begin a new epoch; with 'roll_over', what is left of the last one comes first."""
+        """Begin a new epoch; with 'roll_over', the rest of the last one comes first."""
         if self.last_batch_handle != "roll_over":
             self._left_over = []
         self._rewind()
 
     def hard_reset(self) -> None:
-        """Begin a new epoch and forget what the last one left over."""
+        """Begin a new epoch and drop the rest of the last one."""
         self._left_over = []
         self._rewind()
 
@@ -196,7 +196,7 @@ class ImageIter(DataIter):
         self.cur = 0
 
     def _end_epoch(self) -> StopIteration:
-        """Go to the first image, for loops that never call reset(); 'discard' waits for it."""
+        """Rewind, for loops that never call reset(); with 'discard', reset() is required."""
         if self.last_batch_handle != "discard":
             self._to_start()
         return StopIteration()
@@ -223,7 +223,6 @@ class ImageIter(DataIter):
         return (header.label if self.imglist is None else self.imglist[key][0]), content
 
     def _sample(self) -> tuple[NDArray, Any]:
-        """Return the next image, ready for the batch, and its label."""
         label, content = self.next_sample()
         image = self._decoded(content)
         with chance.one_image():
@@ -239,7 +238,6 @@ class ImageIter(DataIter):
         return image
 
     def _place(self) -> str:
-        """Say which image was read last."""
         if self.seq is None:
             return f"in {self.imgrec.uri!r}, the record before byte {self.imgrec._at}"
         key = self.seq[self.cur - 1]
@@ -249,7 +247,6 @@ class ImageIter(DataIter):
         return f"filename: {self.imglist[key][1]}"
 
     def _samples(self, count: int) -> list[tuple[NDArray, Any]]:
-        """Return up to so many samples, fewer at the end of the epoch."""
         results: list[tuple[NDArray, Any]] = []
         while len(results) < count:
             try:
@@ -259,7 +256,7 @@ class ImageIter(DataIter):
         return results
 
     def next(self) -> DataBatch:
-        """Return the next batch; ``pad`` says how many images at its end, or start, are extra."""
+        """Return the next batch; ``pad`` is the number of extra images at its end, or start."""
         if self._exhausted:
             raise StopIteration
         before, self._left_over = self._left_over, []
@@ -277,7 +274,7 @@ class ImageIter(DataIter):
         return self._batch(result, pad)
 
     def _fill_batch(self, samples: list[tuple[NDArray, Any]]) -> list[tuple[NDArray, Any]]:
-        """Fill the last batch with images from the start, again and again if they are few.
+        """Fill the last batch with images from the start, repeatedly if there are few.
 
         They come in the order of this epoch, as in MXNet: `reset` alone shuffles.
         """
@@ -313,14 +310,14 @@ class ImageIter(DataIter):
     # -- steps that subclasses may change ---------------------------------------------------------
 
     def check_data_shape(self, data_shape: tuple[int, ...]) -> None:
-        """Refuse shapes that are not (3, height, width)."""
+        """Raise unless a shape is (3, height, width)."""
         if len(data_shape) != 3:
             raise ValueError("data_shape should have length 3, with dimensions CxHxW")
         if data_shape[0] != 3:
             raise ValueError("This iterator expects inputs to have 3 channels.")
 
     def check_valid_image(self, data: list[NDArray]) -> None:
-        """Refuse an image without pixels."""
+        """Raise for an image without pixels."""
         if len(data[0].shape) == 0:
             raise MXNetError("Data shape is wrong")
 

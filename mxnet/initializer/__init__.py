@@ -1,4 +1,4 @@
-"""How parameters get their first values: ``mx.init.Xavier()``, by name, or by JSON."""
+"""Initializers of parameters: ``mx.init.Xavier()``, or created by name or JSON."""
 
 from __future__ import annotations
 

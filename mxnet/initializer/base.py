@@ -46,7 +46,7 @@ class InitDesc(str):
         attrs: Mapping[str, Any] | None = None,
         global_init: Initializer | None = None,
     ) -> InitDesc:
-        """Create the string and attach the rest to it."""
+        """Create the string, with the other arguments as attributes."""
         desc = super().__new__(cls, name)
         desc.attrs = attrs or {}
         desc.global_init = global_init
@@ -83,7 +83,7 @@ class Initializer:
     def set_verbosity(
         self, verbose: bool = False, print_func: Callable[[NDArray], Any] | None = None
     ) -> Initializer:
-        """Log every parameter that is filled, with ``print_func`` of its values."""
+        """Log every initialized parameter, with ``print_func`` of its values."""
         self._verbose = verbose
         self._print_func = print_func or _size_of
         return self
@@ -93,7 +93,7 @@ class Initializer:
             logging.getLogger().info("Initialized %s as %s: %s", desc, init, self._print_func(arr))
 
     def dumps(self) -> str:
-        """Return JSON from which `create` makes the same initializer.
+        """Return JSON from which `create` restores the initializer.
 
         >>> mx.init.Normal(0.5).dumps()
         '["normal", {"sigma": 0.5}]'
@@ -123,7 +123,7 @@ class Initializer:
         self._verbose_print(desc, used, arr)
 
     def _init_by_name(self, name: str, arr: NDArray, suffixes: Sequence[tuple[str, str]]) -> str:
-        """Use the hook of the first suffix that fits; return the suffix."""
+        """Call the hook of the first matching suffix; return the suffix."""
         for suffix, hook in suffixes:
             if name.endswith(suffix):
                 getattr(self, hook)(name, arr)
@@ -132,7 +132,7 @@ class Initializer:
         return "default"
 
     def _legacy_init(self, name: str, arr: NDArray) -> None:
-        """Fill an array named by a plain string, for which a few more names are known."""
+        """Fill an array named by a plain string; a few more names are recognized."""
         if not isinstance(name, str):
             raise TypeError(f"name must be string, got {type(name).__name__}")
         if not isinstance(arr, NDArray):
@@ -212,7 +212,7 @@ _LEGACY_SUFFIXES = (
 
 
 def bilinear_kernel(shape: tuple[int, ...]) -> np.ndarray:
-    """Return a (…, height, width) kernel that interpolates linearly both ways.
+    """Return a (…, height, width) kernel for bilinear interpolation.
 
     >>> bilinear_kernel((1, 1, 1, 4)).round(4).tolist()
     [[[[0.0625, 0.1875, 0.1875, 0.0625]]]]
@@ -240,7 +240,7 @@ create.__doc__ = (
 
 
 class Load:
-    """Take values from a file or a dict of arrays, and from a default where there are none.
+    """Initialize from a file or a dict of arrays, or by a default for missing names.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Initializers: random ones, and those of fixed or structured values."""
+"""Initializers with random, constant or structured values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .base import InitDesc, Initializer, alias, bilinear_kernel, create, registe
 
 
 def _place(arr: NDArray) -> Tensor | None:
-    """Return the memory to draw into, None where a copy of drawn numbers is needed."""
+    """Return the memory to draw into, or None if the numbers must be drawn elsewhere and copied."""
     if arr.stype != "default" or arr._ctx is not None or interpreters.eager:
         return None
     tensor = writable(arr)
@@ -127,9 +127,9 @@ class Orthogonal(Initializer):
 
 @register
 class Xavier(Initializer):
-    """Keep the size of signals about the same from layer to layer.
+    """Keep the variance of activations about constant from layer to layer.
 
-    Draws within ``sqrt(magnitude / n)``, where ``n`` is the number of inputs of a neuron
+    Draws from ±``sqrt(magnitude / n)``, where ``n`` is the number of inputs of a neuron
     (``factor_type="in"``), of outputs ("out") or their mean ("avg").
 
     Parameters
@@ -265,7 +265,7 @@ class Constant(Initializer):
         arr[:] = np.asarray(value) if isinstance(value, list | tuple) else value
 
     def dumps(self) -> str:
-        """Return JSON from which `create` makes the same initializer."""
+        """Return JSON from which `create` restores the initializer."""
         value = self.value
         if isinstance(value, NDArray):
             value = value.asnumpy()
@@ -282,7 +282,7 @@ class Constant(Initializer):
 
 @register
 class Bilinear(Initializer):
-    """Fill a deconvolution's weight so that it enlarges images smoothly.
+    """Fill a deconvolution's weight with bilinear interpolation, for upsampling.
 
     >>> w = mx.nd.zeros((1, 1, 4, 4))
     >>> mx.init.Bilinear()(mx.init.InitDesc("up_weight"), w)
@@ -301,7 +301,7 @@ class Bilinear(Initializer):
 class LSTMBias(Initializer):
     """Fill an LSTM's bias with 0, but its forget gate's quarter with ``forget_bias``.
 
-    Give it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
+    Pass it to the bias itself: ``mx.sym.Variable("b", init=mx.init.LSTMBias(1.0))``.
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ class LSTMBias(Initializer):
 
 @register
 class FusedRNN(Initializer):
-    """Fill the one parameter of the operator `RNN`, which packs all layers and gates.
+    """Fill the packed parameter of the operator `RNN`, with all layers and gates.
 
     Each gate's weight and bias is filled on its own, by ``init`` or else by the initializer of
     the whole model; a forget gate's bias gets ``forget_bias``.

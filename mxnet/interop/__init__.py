@@ -1,4 +1,4 @@
-"""Conversion of models between MXNet and today's formats, with a check that the numbers agree."""
+"""Conversion of models between MXNet and today's formats, with numerical verification."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """List the functions for users; the modules behind them are found by name."""
+    """List the public functions; the modules can be imported by name."""
     return __all__

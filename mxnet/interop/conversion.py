@@ -1,4 +1,4 @@
-"""`convert`: one function for all targets, which checks that both sides agree."""
+"""`convert`: one function for all targets, with numerical verification."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def convert(
     dynamic_shapes: Any = None,
     opset_version: int = 13,
 ) -> Report:
-    """Convert a model to another format, run both sides, and write only if they agree.
+    """Convert a model to another format, and write it only if both compute the same numbers.
 
     Parameters
     ----------
@@ -147,7 +147,6 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
 
 
 def _dynamic_sizes(source: Model, shapes: Any) -> dict[str, tuple] | None:
-    """Return the shapes with names in place of dynamic sizes, by the inputs' names."""
     if shapes is None:
         return None
     if isinstance(shapes, Mapping):
@@ -162,14 +161,14 @@ def _onnx_model(source: Model, dynamic: dict[str, tuple] | None, opset: int) -> 
 
 
 def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report) -> None:
-    """Compare a file, which runs in a process of its own, with the model."""
+    """Compare the outputs of a file, run in a separate process, with the model's."""
     results = run_file(file, cases)
     for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
         report.add(name, compare(results[name], source.run_as_written(feed)))
 
 
 def _all_cases(source: Model, dynamic: dict[str, tuple] | None, inputs: Any) -> dict[str, Feed]:
-    """Return what to compare on: of the model's sizes, of others where they are free, given."""
+    """Return the inputs to compare on: the model's and other dynamic sizes, and given inputs."""
     dtypes = source.numpy_dtypes
     cases = test_inputs(source.input_shapes, dtypes)
     if dynamic is not None:
@@ -194,7 +193,7 @@ def _given(inputs: Any) -> list[Mapping[str, Any]]:
 def _save_program(
     module: torch.fx.GraphModule, source: Model, dynamic: dict[str, tuple] | None, path: Path
 ) -> None:
-    """Write a program of `torch.export`, with free sizes where names say so."""
+    """Write a program of `torch.export`; named sizes are dynamic."""
     shapes, free = source.input_shapes, None
     if dynamic is not None:
         free = tuple(_free_axes(dynamic.get(name)) for name in shapes)
@@ -236,7 +235,6 @@ def _explain_export(module: torch.fx.GraphModule, error: Exception, is_dynamic: 
 
 
 def _publish(file: Path, proto: Any, path: Path) -> None:
-    """Write a checked file to its place; it appears whole or not at all."""
     if proto is not None:
         write_model(proto, path)
         return
@@ -274,7 +272,7 @@ def convert_to_int8(
     inputs: Sequence[Mapping[str, Any]] = (),
     calib_mode: str = "naive",
 ) -> Report:
-    """Quantize a model on inputs, compare both on them, and write the 8-bit model if they agree.
+    """Quantize a model on inputs, compare both on them, and write the 8-bit model if close.
 
     Without inputs the model is calibrated on random numbers, with a warning, and compared on
     others of the same distribution.
@@ -313,7 +311,7 @@ def convert_to_int8(
 
 
 def int8_files(prefix: Path) -> tuple[Path, Path]:
-    """Return the two files of a model with this prefix."""
+    """Return the symbol and parameter file of a prefix."""
     return Path(f"{prefix}-symbol.json"), Path(f"{prefix}-0000.params")
 
 

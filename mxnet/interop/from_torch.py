@@ -1,7 +1,7 @@
 """`from_torch`: a torch module as a block, and torch checkpoints into our networks.
 
 safetensors files sort tensors their own way. Names of the models that torchvision and timm share
-say the order of layers; of other models they do not, and such files are refused.
+say the order of layers; files of other models raise an error.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _export(module: nn.Module, examples: list[Tensor]) -> bytes:
 def _export_by_dynamo(
     module: nn.Module, examples: list[Tensor], names: list[str], first: Exception
 ) -> bytes:
-    """Export by torch's newer exporter what the older one, which needs no library, cannot."""
+    """Export by torch's newer exporter, for models that the older one does not support."""
     kind, said = type(module).__name__, str(first).strip().split("\n")[0]
     if importlib.util.find_spec("onnxscript") is None:
         raise MXNetError(
@@ -158,7 +158,7 @@ def _export_by_dynamo(
 def compare_outputs(
     block: Block, examples: Sequence[Tensor], wanted: Any, tolerance: float
 ) -> Report:
-    """Compare what a block computes with what torch computed."""
+    """Compare a block's outputs with torch's."""
     result = block(*(_array(x) for x in examples))
     ours = [o.asnumpy() for o in (result if isinstance(result, list | tuple) else [result])]
     theirs = [t.numpy() for t in (wanted if isinstance(wanted, list | tuple) else [wanted])]
@@ -271,7 +271,6 @@ def _layers(named: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str, Tensor]) -> list:
-    """Return pairs of our parameters and their tensors."""
     pairs, used = [], set()
     for kind, parameter in mine.items():
         theirs = SPELLINGS.get(kind, kind)
@@ -292,9 +291,7 @@ def _match_parameters(name: str, mine: dict[str, Any], key: str, layer: dict[str
         pairs.append((parameter, tensor))
     left = [k for k in layer if k not in used and layer[k].any()]
     if left:
-        raise MXNetError(
-            f"layer {key!r} of the checkpoint has {left}, for which {name} is no place."
-        )
+        raise MXNetError(f"layer {key!r} of the checkpoint has {left}, which {name} cannot hold.")
     return pairs
 
 
@@ -306,7 +303,6 @@ def _count(shape: Sequence[int] | None) -> int:
 
 
 def _fits(shape: Sequence[int] | None, given: Sequence[int]) -> bool:
-    """Return whether a shape, of which parts may be unknown, is the given one."""
     if shape is None:
         return True
     if len(shape) != len(given):

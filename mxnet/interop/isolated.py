@@ -1,4 +1,4 @@
-"""Runs a converted file in a process of its own, so that a crash is a message."""
+"""Runs a converted file in a separate process, so that a crash becomes an error message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.client`: asks a model that `mx serve` serves, on this machine or another."""
+"""`mx.client`: a client for models served by `mx serve`, on this machine or another."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ class Client:
         headers: dict[str, str],
         retries: int | None = None,
     ) -> bytes:
-        """Send a request, again if that can help, and return the content of its answer."""
+        """Send a request, with retries after transient errors, and return the response body."""
         attempts = (self.retries if retries is None else retries) + 1
         for attempt in range(attempts):
             is_last = attempt == attempts - 1
@@ -267,7 +267,6 @@ def _reason(status: int, content: bytes) -> str:
 
 
 def _encode(inputs: Any) -> tuple[bytes, str]:
-    """Return the body of a request and its content type."""
     if isinstance(inputs, bytes | bytearray):
         return bytes(inputs), "application/octet-stream"
     if isinstance(inputs, str | os.PathLike):

@@ -32,7 +32,7 @@ Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 class Model:
     """A symbol with its parameters as tensors.
 
-    `names` are the parameters' places in the tree of blocks, where the model is a block.
+    `names` are the parameters' paths in the tree of blocks, where the model is a block.
     """
 
     symbol: Symbol
@@ -85,7 +85,7 @@ class Model:
         return [o.asnumpy() for o in self.bind(feed).forward(is_train=False)]
 
     def run_as_written(self, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """Run what a converted file computes.
+        """Run the computation of a converted file.
 
         Compiled 8-bit layers round less often than their graph says, so that a graph with such
         layers is run node by node.
@@ -96,7 +96,7 @@ class Model:
         return [o.asnumpy() for o in executor.forward(is_train=False)]
 
     def bind(self, feed: Mapping[str, np.ndarray]) -> Any:
-        """Return an executor with inputs; what is neither given nor a parameter is zeros."""
+        """Return an executor with inputs; missing variables that are not parameters are zero."""
         fed = {n.name for n in self.inputs}
         arrays = {n: ndarray.array(a, dtype=a.dtype) for n, a in feed.items() if n in fed}
         result, _, _ = self.symbol.infer_shape_partial(**{n: a.shape for n, a in arrays.items()})
@@ -110,7 +110,7 @@ class Model:
         return self.symbol.bind(cpu(), args, aux_states=aux, grad_req="null")
 
     def measure(self, feed: Mapping[str, np.ndarray], runs: int = 5) -> float:
-        """Return the median of the seconds that a prediction takes, after two others."""
+        """Return the median seconds of a prediction, after two warm-up runs."""
         executor, seconds = self.bind(feed), []
         for _ in range(2 + runs):
             start = time.perf_counter()
@@ -174,7 +174,6 @@ def _by_name(inputs: Sequence[Node], shapes: Shapes | None) -> dict[str, tuple]:
 def _finish_initialization(
     symbol: Symbol, block: HybridBlock, order: list[str], shapes: Shapes | None
 ) -> None:
-    """Give parameters that wait for the first batch the shapes that follow from the inputs'."""
     waiting = {n: p for n, p in block.collect_params().items() if p._deferred_init}
     if not waiting or shapes is None:
         return
@@ -189,7 +188,7 @@ def _finish_initialization(
 
 
 def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
-    """Return a block's symbol, its arrays, their places in the tree, and its inputs."""
+    """Return a block's symbol, its arrays, their paths in the tree of blocks, and its inputs."""
     cached = getattr(block, "_cached_graph", None)
     # A recurrent layer called with data alone has recorded its first states as inputs, too.
     if cached and (shapes is None or len(shapes) == len(cached[0])):
@@ -283,7 +282,6 @@ class Change(NamedTuple):
     same_top1: float | None
 
     def __str__(self) -> str:
-        """Return the change in words."""
         before, after = (1e3 * s for s in self.seconds)
         share = 100 * self.bytes[1] / max(self.bytes[0], 1)
         text = (
@@ -306,7 +304,7 @@ def share_of_same_top(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> float |
 
 @dataclass
 class Report:
-    """What was compared, and by how much both sides differ.
+    """The compared inputs, and the differences of both sides.
 
     Parameters
     ----------
@@ -357,7 +355,6 @@ class Report:
             )
 
     def __str__(self) -> str:
-        """Return the report as a table."""
         lines = [f"{'inputs':12} output  absolute   relative"]
         for name, row in self.rows.items():
             for i, d in enumerate(row):

@@ -30,7 +30,7 @@ aten = torch.ops.aten
 
 
 def data_dependent_errors() -> tuple[type[Exception], ...]:
-    """Return what torch raises where a kernel asks for a value while it is recorded."""
+    """Return torch's exceptions for kernels that read values while they are traced."""
     from torch.fx.experimental.symbolic_shapes import (  # lazy import: it brings in SymPy
         GuardOnDataDependentSymNode,
     )
@@ -52,7 +52,7 @@ class NeedsValues(Exception):
 
 @dataclass
 class TorchCall:
-    """One node that is being written, with what is known about it."""
+    """One node to write, with its known shapes and types."""
 
     node: Node
     attrs: dict[str, Any]
@@ -138,16 +138,16 @@ class TorchWriter:
     def _facts(self) -> None:
         graph, params = self.model.graph, self.model.params
         self._params = params
-        known: dict[str, Any] = {n: tuple(t.shape) for n, t in params.items()}
+        shapes: dict[str, Any] = {n: tuple(t.shape) for n, t in params.items()}
         complete = True
         for node in self.model.inputs:
             shape = self.model.shapes.get(node.name)
             complete = complete and shape is not None
             if shape is not None:
-                known[node.name] = tuple(shape)
+                shapes[node.name] = tuple(shape)
         self.shapes = None
         if complete:
-            match = infer_shapes(graph, known, zero_is_unknown=not is_np_shape())
+            match = infer_shapes(graph, shapes, zero_is_unknown=not is_np_shape())
             self.shapes = match.values
         kinds = {n: t.dtype for n, t in params.items()}
         kinds.update(self.model.dtypes)
@@ -177,7 +177,6 @@ class TorchWriter:
         return created
 
     def _used_variables(self, graph: Graph) -> set[Node]:
-        """Return the variables that something other than a training head reads."""
         used = {e.node for e in graph.heads}
         for node in graph.nodes:
             if node.op is None:
@@ -189,7 +188,7 @@ class TorchWriter:
         return used
 
     def _value(self, value: Any) -> Any:
-        """Return a value as an fx node; a variable is read now if it was not read before."""
+        """Return a value as an fx node; a variable gets its node on first use."""
         if not isinstance(value, Node):
             return value
         if value not in self._read and value.name in self._params:
@@ -213,7 +212,7 @@ class TorchWriter:
             module.register_parameter(name, nn.Parameter(value))
 
     def _drop_unused(self) -> None:
-        """Take away parameters that no node reads, such as fixed gammas."""
+        """Remove parameters that no node reads, such as fixed gammas."""
         read = {n.target for n in self.graph.nodes if n.op in ("get_attr", "call_module")}
         for path in [*dict(self.root.named_parameters()), *dict(self.root.named_buffers())]:
             folder = path.rpartition(".")[0]
@@ -272,7 +271,7 @@ class TorchWriter:
         return TorchCall(node, self._complete_attrs(node), shapes, dtypes, self.dtypes[node])
 
     def _complete_attrs(self, node: Node) -> dict[str, Any]:
-        """Return the attributes, with the inferred shape where 0 leaves a size open."""
+        """Return the attributes, with 0 in shapes replaced by inferred sizes."""
         attrs, shape = node.typed, node.typed.get("shape")
         if node.inputs or not isinstance(shape, tuple) or 0 not in shape or is_np_shape():
             return attrs
@@ -291,7 +290,6 @@ class TorchWriter:
                 output._rename(_identifier(node.name))
 
     def _plain(self, call: TorchCall, inputs: list[Any]) -> fx.Node | None:
-        """Write an elementwise function of torch as that function."""
         raw = call.op.raw
         if raw is None or call.attrs or not all(t.is_floating_point for t in call.dtypes):
             return None
@@ -303,7 +301,7 @@ class TorchWriter:
         return created if result is target else self.method("to", created, target)
 
     def _trace_kernel(self, call: TorchCall, inputs: list[Any]) -> list[Any]:
-        """Write the torch functions that a kernel calls, for the shapes that are known."""
+        """Write the torch functions that a kernel calls, for the known shapes."""
         node = call.node
         reason = REFUSED.get(call.op.name)
         if reason is not None:
@@ -331,7 +329,6 @@ class TorchWriter:
         return self._inline(traced, inputs, node)
 
     def _inline(self, traced: fx.GraphModule, inputs: list[Any], node: Node) -> list[Any]:
-        """Copy the nodes of a traced kernel into this graph."""
         values: dict[fx.Node, Any] = {}
         rest = iter(inputs)
         # The examples lie in memory row by row, what runs later may not.
@@ -423,7 +420,7 @@ class TorchWriter:
 
 
 def _explain(op: Op, error: Exception) -> str:
-    """Return in plain words why the kernel of an operator cannot be recorded."""
+    """Return a message that says why the kernel of an operator cannot be traced."""
     if isinstance(error, NeedsValues):
         return (
             "computes outside of torch, with NumPy or OpenCV, on the values of its inputs. Apply "
@@ -437,7 +434,7 @@ def _explain(op: Op, error: Exception) -> str:
 
 
 class _NoValues(TorchFunctionMode):
-    """Stops kernels that leave torch with the values of a tensor, which are not there yet."""
+    """Raises for kernels that read a tensor's values outside torch: tracing has no values."""
 
     def __torch_function__(
         self, func: Callable, types: Any, args: Sequence[Any] = (), kwargs: Any = None
@@ -457,7 +454,7 @@ def _by_position(node: Node, tensors: Sequence[Tensor]) -> Sequence[Tensor | Non
 
 
 def _has_effect(node: fx.Node) -> bool:
-    """Return whether a node must stay even if nothing reads it, such as a check of values."""
+    """Return whether an unused node must be kept, such as a check of values."""
     return node.op in ("placeholder", "output") or (node.op == "call_function" and node.is_impure())
 
 

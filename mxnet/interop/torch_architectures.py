@@ -1,4 +1,4 @@
-"""Networks of the zoo that differ from torchvision's of the same name: made to fit its weights."""
+"""Adapt networks of the zoo that differ from torchvision's of the same name to its weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTTLENECK = "layer1.0.conv3.weight"
 
 @contextmanager
 def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
-    """Change a network where torchvision's of the same shapes computes something else.
+    """Change a network whose torchvision counterpart has equal shapes but another computation.
 
     A warning says what was changed, as a file of parameters alone does not tell it. If loading
     fails, the network stays as it was.
@@ -58,7 +58,7 @@ def fitting(net: Block, state: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 def _move_strides(units: list[BottleneckV1]) -> None:
-    """Let the 3x3 convolution of each bottleneck stride instead of the first 1x1 one."""
+    """Move the stride of each bottleneck from its first 1x1 to its 3x3 convolution."""
     for unit in units:
         layers: Any = unit.body
         first, middle = layers[0]._kwargs, layers[3]._kwargs
@@ -72,7 +72,7 @@ def _replace_output(net: MobileNetV2, layer: HybridBlock) -> None:
 
 
 def fit_layers(net: Block, layers: Layers) -> Layers:
-    """Return a checkpoint's layers with those added that ours has and that change nothing.
+    """Return a checkpoint's layers, with identity layers added where our network has more.
 
     Behind ReLU6 an identity convolution, a normalization by mean 0 and variance 1, and another
     ReLU6 return what they get.

@@ -1,7 +1,7 @@
 """How operators are written with torch's own functions, for readable code.
 
 Rows are keyed by registered operators. What has no row is written as the torch functions that its
-kernel calls (see `to_torch`), so a row is needed for the sake of reading, not of computing.
+kernel calls (see `to_torch`), so rows only improve readability.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def row(*names: str, ignores: tuple[str, ...] = ()) -> Callable[[TorchRow], Torc
 
 
 def refuse(*names: str, why: str) -> None:
-    """Say why operators are not converted, and what to do instead."""
+    """Record why operators are not converted, and what to do instead."""
     REFUSED.update(dict.fromkeys(names, why))
 
 
@@ -227,7 +227,7 @@ def logistic_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
 
 @row("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", ignores=("label",))
 def regression_output(w: TorchWriter, call: TorchCall, x: Any, *_: Any) -> Any:
-    """The data as it is; the label is for training."""
+    """The data, unchanged; the label is for training."""
     return x
 
 
@@ -443,7 +443,6 @@ def _is_zeros(entry: Entry) -> bool:
 
 
 def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn.RNNBase:
-    """Return torch's layer with the weights of a packed vector."""
     directions = 2 if attrs["bidirectional"] else 1
     sizes = (features, attrs["state_size"], attrs["num_layers"], directions)
     projection = attrs["projection_size"]
@@ -458,7 +457,7 @@ def _recurrent_layer(packed: Tensor, features: int, attrs: dict[str, Any]) -> nn
     return layer
 
 
-# Longer loops make code that nobody reads and compilers take minutes for.
+# Longer loops make unreadable code that takes minutes to compile.
 MAX_STEPS = 512
 
 
@@ -506,7 +505,7 @@ def foreach(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
 
 @row("_while_loop")
 def while_loop(w: TorchWriter, call: TorchCall, *xs: Any) -> list[Any]:
-    """The body as often as the loop may run; after its end nothing changes any more."""
+    """Repeat the body up to the maximum of steps; steps after the loop's end change nothing."""
     a, (test, graph) = call.attrs, call.node.subgraphs
     shapes = _known(w, call, "they are those of the body's inputs")
     limit, n_out = a["max_iterations"], a["num_out_data"]

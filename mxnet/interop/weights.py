@@ -1,4 +1,4 @@
-"""`load_weights`: trained parameters from any kind of file into a network."""
+"""`load_weights`: load trained parameters from any supported file into a network."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def load_weights(net: Block, source: str | os.PathLike[str], ctx: Any = None) ->
 
 
 def find_file(source: str | os.PathLike[str]) -> Path:
-    """Return the file that holds the parameters, fetched from the Hub if that is asked for."""
+    """Return the file of the parameters, downloaded from the Hub for ``hf://``."""
     text = os.fspath(source)
     if text.startswith(HUB):
         return _fetch_from_hub(text)
@@ -94,7 +94,7 @@ def _fetch_from_hub(name: str) -> Path:
 
 
 def _load_params(net: Block, path: Path, ctx: Any) -> None:
-    """Load by names; those of an exported network may begin with another number."""
+    """Load by names; names of an exported network may have another number in their prefix."""
     arrays = {without_kind(name): array for name, array in named_arrays(str(path)).items()}
     renamed = _rename(net, arrays)
     if renamed is None:
@@ -119,7 +119,7 @@ def _load_onnx(net: Block, path: Path) -> None:
 
 
 def _rename(net: Block, arrays: dict[str, NDArray]) -> dict[str, NDArray] | None:
-    """Return the arrays under the names of a network's parameters, if that is what they are.
+    """Return the arrays under the names of a network's parameters, if they match.
 
     Networks of one class are numbered: ``resnetv10_conv0_weight``, ``resnetv11_conv0_weight``.
     """

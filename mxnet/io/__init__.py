@@ -1,4 +1,4 @@
-"""`mx.io`: iterators that give batches, from arrays in memory and from files."""
+"""`mx.io`: iterators over batches, from arrays in memory and from files."""
 
 from .array_iter import NDArrayIter
 from .batches import DataBatch, DataDesc, DataIter, PrefetchingIter, ResizeIter

@@ -111,12 +111,11 @@ class NDArrayIter(DataIter):
         return descs
 
     def _axis(self, x: NDArray) -> int:
-        """Return along which axis the samples of an array lie."""
         axis = self.layout.find("N")
         return axis if 0 < axis < x.ndim else 0
 
     def _common_length(self) -> int:
-        """Return how many samples there are; what arrays have beyond the first one's is cut off."""
+        """Return the number of samples; longer arrays are cut to the length of the first."""
         arrays = self.data + self.label
         lengths = {name: x.shape[self._axis(x)] if x.ndim else 0 for name, x in arrays}
         count = next(iter(lengths.values()))
@@ -136,13 +135,13 @@ class NDArrayIter(DataIter):
         return count
 
     def hard_reset(self) -> None:
-        """Go back to the beginning; samples that were to roll over are dropped."""
+        """Rewind to the beginning; samples that would roll over are dropped."""
         self._forget()
         if self.shuffle:
             self._shuffle()
 
     def reset(self) -> None:
-        """Go back to the beginning, or to the samples that roll over."""
+        """Rewind to the beginning, or to the samples that roll over."""
         rest = self.num_data - self.cursor
         in_last = 0 <= self.cursor < self.num_data and rest < self.batch_size
         if self.last_batch_handle == "roll_over" and in_last:
@@ -158,7 +157,6 @@ class NDArrayIter(DataIter):
         return plain(x).narrow(self._axis(x), self.cursor, self.num_data - self.cursor).clone()
 
     def _join_first(self, x: NDArray, before: Tensor, count: int) -> NDArray:
-        """Return samples followed by `count` from the beginning."""
         axis, first = self._axis(x), plain(x)
         before = before.to(first.device)  # those of a checkpoint are in main memory
         return _wrap_like(x, torch.cat((before, _first(first, axis, count)), axis))
@@ -197,7 +195,7 @@ class NDArrayIter(DataIter):
         return self._batch(self.label, self._cache_label)
 
     def getpad(self) -> int:
-        """Return how many samples fill the batch, or how many came over from the last epoch."""
+        """Return the number of padding samples, or of those rolled over from the last epoch."""
         if self.last_batch_handle == "pad":
             return max(0, self.cursor + self.batch_size - self.num_data)
         if self.last_batch_handle == "roll_over" and -self.batch_size < self.cursor < 0:
@@ -220,7 +218,7 @@ class NDArrayIter(DataIter):
 
 
 class NoBatch(MXNetError, AssertionError):
-    """An iterator is asked for its batch before the first or after the last one."""
+    """Raised if the batch of an iterator is read before its first or after its last one."""
 
 
 def named_arrays(source: Any, default_name: str) -> Named:
@@ -255,7 +253,6 @@ def _is_csr(x: NDArray) -> bool:
 
 
 def _first(samples: Tensor, axis: int, count: int) -> Tensor:
-    """Return the first samples, starting over if there are fewer."""
     if count <= samples.shape[axis]:
         return samples.narrow(axis, 0, count)
     positions = torch.arange(count, device=samples.device) % samples.shape[axis]

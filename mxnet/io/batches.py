@@ -13,7 +13,7 @@ from ..error import InvalidType, InvalidValue, MXNetError
 
 
 class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
-    """Name and shape of an array in a batch; dtype and layout are attributes beside the pair.
+    """Name and shape of an array in a batch; dtype and layout are further attributes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
     def __new__(
         cls, name: str, shape: Sequence[int], dtype: Any = mx_real_t, layout: str | None = "NCHW"
     ) -> DataDesc:
-        """Make the pair, and put dtype and layout beside it."""
+        """Create the pair, with dtype and layout as attributes."""
         output = super().__new__(cls, name, shape)
         output.dtype = dtype
         output.layout = layout
@@ -48,7 +48,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
     @staticmethod
     def get_batch_axis(layout: str | None) -> int:
-        """Return where N is in a layout: 0 without a layout, -1 if there is none.
+        """Return the position of N in a layout: 0 without a layout, -1 if there is none.
 
         >>> mx.io.DataDesc.get_batch_axis("TNC")
         1
@@ -65,7 +65,7 @@ class DataDesc(namedtuple("DataDesc", ["name", "shape"])):
 
 
 def described(description: DataDesc | Sequence) -> DataDesc:
-    """Return a description as such; it may be given as a tuple: name, shape, dtype, layout."""
+    """Return a `DataDesc`, which may be given as a tuple: name, shape, dtype, layout."""
     return description if isinstance(description, DataDesc) else DataDesc(*description)
 
 
@@ -172,43 +172,40 @@ class DataIter:
         """Return the labels of the current batch."""
 
     def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
+        """Return the indices of the samples of the current batch, if they are known."""
         return None
 
     def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
 
 
 class _WholeBatches(DataIter):
-    """An iterator that gets its batches whole: `iter_next` puts them into `current_batch`."""
+    """An iterator over complete batches: `iter_next` puts them into `current_batch`."""
 
     current_batch: Any = None  # a DataBatch after the first `iter_next`
 
     def next(self) -> DataBatch:
-        """Return the next batch, or raise StopIteration."""
         if not self.iter_next():
             raise StopIteration
         return self.current_batch
 
     def getdata(self) -> Any:
-        """Return the data of the current batch."""
         return self.current_batch.data
 
     def getlabel(self) -> Any:
-        """Return the labels of the current batch."""
         return self.current_batch.label
 
     def getindex(self) -> Any:
-        """Return where the samples of the current batch come from, if that is known."""
+        """Return the indices of the samples of the current batch, if they are known."""
         return self.current_batch.index
 
     def getpad(self) -> int | None:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
         return self.current_batch.pad
 
 
 class ResizeIter(_WholeBatches):
-    """Another iterator with `size` batches in each epoch, restarted as often as it takes.
+    """Another iterator with `size` batches in each epoch, restarted when it ends.
 
     Parameters
     ----------
@@ -257,8 +254,8 @@ class ResizeIter(_WholeBatches):
 class PrefetchingIter(_WholeBatches):
     """Fetches the next batch of one or several iterators while the current one is in use.
 
-    Each iterator has a thread of its own; batches of several are joined to one. An error in a
-    thread is raised by `next`, again and again until `reset`. Several threads may call `next`: each
+    Each iterator has a thread of its own; batches of several iterators are joined. An error in a
+    thread is raised by every `next` until `reset`. Several threads may call `next`: each
     batch goes to one of them.
 
     Parameters
@@ -293,19 +290,19 @@ class PrefetchingIter(_WholeBatches):
 
     @property
     def provide_data(self) -> list[DataDesc]:
-        """What all iterators provide as data, under the new names."""
+        """The data descriptions of all iterators, under the new names."""
         return _rename([it.provide_data for it in self.iters], self.rename_data)
 
     @property
     def provide_label(self) -> list[DataDesc]:
-        """What all iterators provide as labels, under the new names."""
+        """The label descriptions of all iterators, under the new names."""
         return _rename([it.provide_label for it in self.iters], self.rename_label)
 
     def _fetch(self) -> None:
         self._coming = [self._threads.submit(_next_or_none, it) for it in self.iters]
 
     def reset(self) -> None:
-        """Wait for what the threads do now, and reset all iterators."""
+        """Wait for the threads to finish their batches, and reset all iterators."""
         with self._lock:
             wait(self._coming)
             for it in self.iters:

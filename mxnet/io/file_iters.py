@@ -1,4 +1,4 @@
-"""Iterators over files that are read as they are needed: CSV, LibSVM and MNIST.
+"""Iterators over files that are read incrementally: CSV, LibSVM and MNIST.
 
 They are functions that return an `MXDataIter`. Arguments are keywords, and may be text, as in
 configuration files.
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class RowStream:
-    """The rows of a file, taken some at a time."""
+    """The rows of a file, read in blocks."""
 
     def __init__(self, read: Read, join: Join = np.concatenate) -> None:
         self.read = read
@@ -252,7 +252,7 @@ class MXDataIter(DataIter):
         return batch is not None
 
     def debug_skip_load(self) -> None:
-        """Give the same batch forever, to measure all but reading."""
+        """Yield the same batch forever, to measure everything except reading."""
         self._debug_skip_load = True
         logging.getLogger().info("Set debug_skip_load to be true, will simply return first batch")
 
@@ -283,16 +283,16 @@ class MXDataIter(DataIter):
         return self._current.label
 
     def getpad(self) -> int:
-        """Return how many samples of the current batch only fill it."""
+        """Return the number of padding samples of the current batch."""
         return self._current.pad
 
     def getindex(self) -> np.ndarray:
-        """Return which rows of the file the samples of the current batch are."""
+        """Return the row numbers of the samples of the current batch."""
         return self._current.index
 
 
 def file_iter(make: Callable[..., Source]) -> Callable[..., MXDataIter]:
-    """Turn a function that makes a source into one that reads its arguments and iterates."""
+    """Turn a factory of a source into a function that parses arguments and returns an iterator."""
     hints = typing.get_type_hints(make, include_extras=True)
     options = {
         name: Attribute(name, attribute_type(hints[name]), p.default, p.default is p.empty)
@@ -472,7 +472,7 @@ def _csr(rows: sample_files.SparseRows, width: int) -> NDArray:
 
 
 class _ImageBatches:
-    """Batches of images in memory; samples that do not fill the last batch are left out."""
+    """Batches of images in memory; an incomplete last batch is dropped."""
 
     def __init__(self, images: torch.Tensor, labels: torch.Tensor, batch_size: int) -> None:
         self.images = images

@@ -44,7 +44,7 @@ MAX_WAITING = 64  # packed records for each thread that wait to be written
 def list_images(
     root: str | os.PathLike[str], recursive: bool, exts: Iterable[str]
 ) -> Iterator[tuple[int, str, int]]:
-    """Give (number, path below the root, label): each folder with images is a class."""
+    """Yield (number, path below the root, label): each folder with images is a class."""
     exts = {extension.lower() for extension in exts}
     classes: dict[str, int] = {}
     number = 0
@@ -99,7 +99,6 @@ def make_lists(args: argparse.Namespace) -> int:
 
 
 def _why_empty(args: argparse.Namespace) -> str:
-    """Return why no image was found, and what to do."""
     kinds = " ".join(args.exts)
     if not args.recursive and next(list_images(args.root, True, args.exts), None) is not None:
         return f"{args.root} has images only in folders below it: use --recursive"
@@ -107,7 +106,7 @@ def _why_empty(args: argparse.Namespace) -> str:
 
 
 def _describe(images: list[tuple[int, str, int]], args: argparse.Namespace) -> str:
-    """Return what a list holds, and how its labels came about if they are all the same."""
+    """Return a summary of a list, and where its labels come from if they are all equal."""
     classes = len({label for _, _, label in images})
     text = f"listed {len(images)} images of {classes} class{'es' if classes > 1 else ''}"
     if not args.recursive:
@@ -166,7 +165,7 @@ class Packing(NamedTuple):
 
 
 def lists_of(prefix: str) -> list[Path]:
-    """Return the list files that a prefix means: all in a folder, or those that begin with it."""
+    """Return the list files of a prefix: all in a folder, or those that begin with it."""
     path = Path(prefix)
     inside = sorted(p for p in path.glob("*.lst") if p.is_file()) if path.is_dir() else []
     beginning = (p for p in path.parent.glob("*.lst") if p.name.startswith(path.name))
@@ -196,7 +195,7 @@ def make_records(args: argparse.Namespace) -> int:
 
 
 def _lists_of_folder(args: argparse.Namespace) -> list[Path]:
-    """Make the list that is missing, with a class for each folder if there are folders."""
+    """Create the missing list, with a class for each folder if there are folders."""
     print(f"im2rec: writing {args.prefix}.lst, the list of images in {args.root}", file=sys.stderr)
     images = list_images(args.root, True, args.exts)
     args.recursive = args.recursive or any(Path(name).parent.name for _, name, _ in images)
@@ -232,7 +231,7 @@ def pack_list(path: Path, packing: Packing, threads: int = 1) -> int:
 def _pack_in_order(
     images: list[ListedImage], packing: Packing, threads: int
 ) -> Iterator[tuple[ListedImage, bytes | Exception]]:
-    """Pack in several threads, not too far ahead of the writer."""
+    """Pack in several threads, with a bounded queue before the writer."""
     with ThreadPoolExecutor(threads) as pool:
         waiting: collections.deque[tuple[ListedImage, Future]] = collections.deque()
         rest = iter(images)
@@ -252,7 +251,7 @@ def _pack_in_order(
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the options say; return the exit code."""
+    """Run with the given options; return the exit code."""
     args.root = args.root or args.root_option
     if not args.root or not Path(args.root).is_dir():
         print(f"im2rec: there is no folder {args.root!r}", file=sys.stderr)

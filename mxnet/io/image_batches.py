@@ -1,7 +1,7 @@
 """The pipeline of the image record iterators: file, pool of threads, waiting batches.
 
 Threads decode and change images straight into the memory of the batch they belong to. A few
-batches are always under way; what goes wrong in a thread is raised where the batch is asked for.
+batches are always being prefetched; an error in a thread is raised where its batch is read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Normalization(NamedTuple):
     def write(
         self, pixels: np.ndarray, out: np.ndarray, flipped: bool, chance: np.random.Generator
     ) -> None:
-        """Put the image (height, width, channels) into its part of a batch, channels first."""
+        """Copy the image (height, width, channels) into its part of a batch, channels first."""
         cv2 = image_codec.opencv()
         if flipped:
             pixels = cv2.flip(pixels, 1)
@@ -88,7 +88,7 @@ class ImageFiller:
         self.rand_mirror = rand_mirror
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the image and its labels in their places; return its id."""
+        """Write the image and its labels into the batch; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         label[:] = self._label(header, len(label), where)
@@ -139,7 +139,7 @@ class DetectionFill:
         return self._values(unpack(record)[0], where).size
 
     def __call__(self, sample: Sample, data: np.ndarray, label: np.ndarray) -> int:
-        """Put the image and its boxes in their places; return its id."""
+        """Write the image and its boxes into the batch; return its id."""
         record, where = self.files.read(sample.place)
         header, content = unpack(record)
         values = self._values(header, where)
@@ -200,7 +200,7 @@ CHUNKS_PER_THREAD = 4  # a batch is cut into so many pieces of work for each thr
 
 
 class RecordFiles:
-    """One record file, or all files of a folder, as one long row of records."""
+    """One record file, or all files of a folder, as one sequence of records."""
 
     def __init__(self, source: str, index: str = "") -> None:
         path = local_path(source)
@@ -218,7 +218,7 @@ class RecordFiles:
             self.index = array("q", sorted({offset for _, offset in read_index(index)}))
 
     def read(self, position: int) -> tuple[bytes, str]:
-        """Return the record at a place, and words for where that is."""
+        """Return the record at a position, and a description of the position for messages."""
         number = bisect_right(self.begins, position) - 1
         reader, at = (
             self.readers[min(number, len(self.readers) - 1)],
@@ -231,7 +231,7 @@ class RecordFiles:
         return record, where
 
     def part(self, number: int, count: int) -> Iterator[int]:
-        """Give the places of the records in one of so many parts.
+        """Yield the positions of the records of one part of the file.
 
         By the index, parts have equal numbers of records; without it, of bytes.
         """
@@ -249,7 +249,7 @@ class RecordFiles:
 
 
 class Places:
-    """Where the records of each epoch lie, in order; found during the first epoch."""
+    """The positions of the records of each epoch, in order; collected in the first epoch."""
 
     def __init__(self, source: Iterator[int], shuffle: bool, seed: int) -> None:
         self.known = array("q")
@@ -259,7 +259,7 @@ class Places:
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """Draw a new order, if there is one to draw."""
+        """Draw a new order, if shuffling is on."""
         if self.chance is None:
             return
         while self._find_more():
@@ -267,7 +267,7 @@ class Places:
         self.order = self.chance.permutation(len(self.known))
 
     def at(self, number: int) -> int | None:
-        """Return the place of the n-th record of the epoch, or None after the last."""
+        """Return the position of the n-th record of the epoch, or None after the last."""
         while number >= len(self.known):
             if not self._find_more():
                 return None
@@ -283,7 +283,7 @@ class Places:
 
 
 class Sample(NamedTuple):
-    """A record that is to go into a batch, and the seed of what chance does to it."""
+    """A record for a batch, and the seed of its random changes."""
 
     place: int
     seed: tuple[int, int, int]
@@ -303,7 +303,7 @@ class Pending(NamedTuple):
 
 
 class ImageBatches:
-    """Gives batches of images in order, some of them always under way.
+    """Yields batches of images in order, and prefetches some.
 
     ``data`` is the shape and type of an image; ``label`` the number of labels of one, what fills
     those that are missing, and whether a batch of them is a vector.
@@ -342,7 +342,7 @@ class ImageBatches:
         self.stop = threading.Event()
 
     def reset(self) -> None:
-        """Begin a new epoch; after a whole one, where its last batch left off."""
+        """Begin a new epoch; after a complete one, continue where its last batch ended."""
         self._drop_waiting()
         if not (self.finished and self.over and self.went_round):
             self._begin_epoch()
@@ -379,7 +379,6 @@ class ImageBatches:
         self.places.begin_epoch()
 
     def _next_samples(self) -> tuple[list[Sample], int]:
-        """Return the samples of the next batch and how many of them only fill it."""
         result = self._some(self.batch_size)
         missing = self.batch_size - len(result)
         if not missing:
@@ -439,7 +438,7 @@ class ImageBatches:
 
 
 class _Job:
-    """What the threads know of a batch; not the iterator, so that it can be dropped any time."""
+    """A batch as the threads see it, without the iterator, which can thus be deleted any time."""
 
     def __init__(
         self,
@@ -455,7 +454,6 @@ class _Job:
         self.stop = stop
 
     def run(self, begin: int, end: int) -> None:
-        """Fill some samples of the batch."""
         for number in range(begin, end):
             # When the program ends, waiting work would only hold it up.
             if self.stop.is_set() or not threading.main_thread().is_alive():

@@ -481,7 +481,7 @@ def _seed(seed: int | None) -> int:
 
 
 def _mean_image(place: str, shape: Shape, batches: Callable[[], ImageBatches]) -> np.ndarray:
-    """Return the mean image from its file, which is made first if it is not there."""
+    """Return the mean image from its file, which is created if it is missing."""
     path = local_path(place)
     if path.exists():
         return _read_mean(path, shape)
@@ -507,8 +507,6 @@ def _read_mean(path: Path, shape: Shape) -> np.ndarray:
 
 
 def _name_iterator(make: Callable, name: str, first: str = "", **fixed: Any) -> Callable:
-    """Return the iterator under a public name, with some parameters decided."""
-
     @functools.wraps(make)
     def source(**given: Any) -> ImageBatches:
         return make(**{**given, **fixed})

@@ -1,4 +1,4 @@
-"""A look at the labels and indices of the first batches, which MXNet clips without a word."""
+"""Check the labels and indices of the first batches, which MXNet clips silently."""
 
 from __future__ import annotations
 
@@ -16,18 +16,9 @@ MAX_CHECKS = 2  # batches; later ones cost nothing
 class RangeCheck:
     """Warns once if integers of the first batches do not fit; ``MXNET_CHECK_LABELS=0`` omits it.
 
-    Parameters
-    ----------
-    layer
-        Who uses the integers.
-    what
-        What the integers are, in the plural.
-    of
-        What they count, in the plural.
-    allow_negative
-        Whether integers below 0 are left alone: many programs mark padding with -1.
-    effect
-        What becomes of the others.
+    The message names the layer, what the integers are and what they count (`what` and `of`, both
+    plurals), and what happens to those out of range (`effect`). With `allow_negative`, integers
+    below 0 are accepted: many programs mark padding with -1.
     """
 
     def __init__(

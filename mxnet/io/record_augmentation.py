@@ -1,4 +1,4 @@
-"""What the image record iterators do to an image before it goes into the batch.
+"""Augmentation by the image record iterators.
 
 MXNet's ``aug_default`` for images alone, and its ``det_aug_default`` for images with boxes.
 """
@@ -22,7 +22,7 @@ PCA = PCA * (55.46, 4.794, 1.148)
 
 
 class Changes(NamedTuple):
-    """The parameters of the changes; `ImageRecordIter` documents them."""
+    """The parameters of the augmentation; `ImageRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1
@@ -142,7 +142,7 @@ class Changes(NamedTuple):
         return self._crop_at(pixels, height, width, chance)
 
     def _large_enough(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray:
-        """Enlarge an image that is lower or narrower than the crop."""
+        """Enlarge an image that is smaller than the crop."""
         _, height, width = self.data_shape
         if pixels.shape[0] < height:
             new_width = _in_proportion(height, *pixels.shape[:2])
@@ -155,7 +155,6 @@ class Changes(NamedTuple):
     def _crop_at(
         self, pixels: np.ndarray, height: int, width: int, chance: np.random.Generator
     ) -> np.ndarray:
-        """Cut a rectangle out of the middle, or of any place."""
         y, x = pixels.shape[0] - height, pixels.shape[1] - width
         if self.rand_crop:
             y, x = chance.integers(0, y, endpoint=True), chance.integers(0, x, endpoint=True)
@@ -175,7 +174,7 @@ class Changes(NamedTuple):
         return resized(crop, self.data_shape[2], self.data_shape[1], self.inter_method, chance)
 
     def _random_area(self, pixels: np.ndarray, chance: np.random.Generator) -> np.ndarray | None:
-        """Cut out a rectangle of random area and form anywhere, or None if none was found."""
+        """Crop a rectangle of random area, aspect ratio and position; None if none was found."""
         height, width = pixels.shape[:2]
         for _ in range(ATTEMPTS):
             area = chance.uniform(self.min_random_area, self.max_random_area) * height * width
@@ -250,12 +249,12 @@ class Changes(NamedTuple):
 
 
 def _scale_edge(edge: int, scale: float) -> float:
-    """Return an edge times a scale in float32: 100 * 0.29 is 29 in it, and is cut to 29."""
+    """Return an edge times a scale, truncated; in float32, 100 * 0.29 is 29."""
     return float(np.float32(scale) * np.float32(edge))
 
 
 def _in_proportion(new: int, old: int, other: int) -> int:
-    """Return the other edge where one grows from `old` to `new`; float32 decides what is cut."""
+    """Return the other edge if one changes from `old` to `new`, truncated in float32."""
     return int(np.float32(new) / np.float32(old) * np.float32(other))
 
 
@@ -312,7 +311,7 @@ Range = tuple[float, ...]
 
 
 class DetectionChanges(NamedTuple):
-    """The parameters of the changes; `ImageDetRecordIter` documents them."""
+    """The parameters of the augmentation; `ImageDetRecordIter` documents them."""
 
     data_shape: tuple[int, int, int]
     resize: int = -1
@@ -420,7 +419,7 @@ class DetectionChanges(NamedTuple):
         return pixels, boxes
 
     def _of(self, values: tuple, sampler: int) -> Any:
-        """Return a sampler's own value, or the only one that was given."""
+        """Return the sampler's value, or the single value for all samplers."""
         if len(values) not in (1, self.num_crop_sampler):
             raise MXNetError(
                 f"{values} should have one value, or one for each of num_crop_sampler "
@@ -444,7 +443,7 @@ class DetectionChanges(NamedTuple):
         return left, top, left + width, top + height
 
     def _acceptable(self, crop: tuple, boxes: np.ndarray, sampler: int) -> bool:
-        """Whether some object and the crop cover each other as much as is asked for."""
+        """Whether the overlap of some object with the crop meets the given limits."""
         common, area = _common(crop, boxes), (crop[2] - crop[0]) * (crop[3] - crop[1])
         sizes = _sizes(boxes)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -467,7 +466,6 @@ class DetectionChanges(NamedTuple):
         return bool(good.any())
 
     def _kept(self, crop: tuple, boxes: np.ndarray) -> np.ndarray:
-        """Return the boxes that stay, in parts of the crop."""
         left, top, right, bottom = crop
         if self.crop_emit_mode == "center":
             x, y = (boxes[:, 1] + boxes[:, 3]) / 2, (boxes[:, 2] + boxes[:, 4]) / 2

@@ -1,4 +1,4 @@
-"""``python -m mxnet.kvstore``: a server or scheduler of the job that variables describe."""
+"""``python -m mxnet.kvstore``: a server or scheduler of the job in the environment variables."""
 
 import sys
 

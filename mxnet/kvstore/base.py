@@ -1,4 +1,4 @@
-"""What every store has: `KVStoreBase`, the registry of stores, and `create`, which picks one."""
+"""The base of all stores: `KVStoreBase`, the registry, and `create`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _missing(store: KVStoreBase, what: str) -> NotImplementedError:
 
 
 class UnknownCapability(MXNetError, ValueError):
-    """A store was asked about something that stores do not know."""
+    """Raised for an unknown capability of stores."""
 
 
 def answer_capability(capability: str, can_update: bool) -> bool:
-    """Return whether a store updates weights by itself, the one thing that may be asked."""
+    """Return whether a store updates weights by itself, the only defined capability."""
     if capability.lower() == KVStoreBase.OPTIMIZER:
         return can_update
     raise UnknownCapability(f"Unknown capability: {capability}")
@@ -39,7 +39,7 @@ class KVStoreBase:
     kv_registry: ClassVar[dict[str, type]] = {}
 
     def broadcast(self, key: Any, value: Any, out: Any, priority: int = 0) -> None:
-        """Give the value of the first worker to all, into `out`."""
+        """Copy the first worker's value to all workers, into `out`."""
         raise _missing(self, "broadcast")
 
     def pushpull(self, key: Any, value: Any, out: Any = None, priority: int = 0) -> None:
@@ -52,7 +52,7 @@ class KVStoreBase:
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return whether the store can do something; `OPTIMIZER` is what may be asked."""
+        """Return whether the store has a capability; only `OPTIMIZER` is defined."""
         raise NotImplementedError("is_capable must be overridden by subclasses")
 
     def save_optimizer_states(self, fname: Any, dump_optimizer: bool = False) -> None:
@@ -80,7 +80,7 @@ class KVStoreBase:
 
     @staticmethod
     def register(klass: Class) -> Class:
-        """Make a kind of store known to `create` by its name, in lower case.
+        """Register a class of stores for `create`, by its name in lower case.
 
         >>> @mx.kvstore.KVStoreBase.register
         ... class MyStore(mx.kvstore.KVStoreBase): ...
@@ -95,7 +95,7 @@ class KVStoreBase:
 
 @KVStoreBase.register
 class TestStore(KVStoreBase):
-    """A store that keeps nothing: it copies and sums. For tests of what is around it."""
+    """A store without state, which copies and sums, for tests."""
 
     __test__ = False  # not a test case
 

@@ -29,12 +29,9 @@ CHECKSUM_BYTES = 4  # in front of signs, by which workers see that all mean the 
 
 
 class TwoBit:
-    """Two bits a value, with what was lost added to the next gradient from the same source.
+    """Sends two bits a value, and adds the rounding error to the next gradient of the same source.
 
-    Parameters
-    ----------
-    threshold : float
-        Sums of at least this size are sent as this size.
+    Sums whose magnitude is `threshold` or more are sent as the threshold, with their sign.
 
     >>> twobit = TwoBit(0.5)
     >>> twobit("w", torch.tensor([0.3, -0.7])), twobit("w", torch.tensor([0.3, -0.1]))

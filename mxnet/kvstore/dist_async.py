@@ -60,7 +60,7 @@ class DistAsyncStore(DistributedStore):
         self._client.settle()
 
     def profile_servers(self, command: str, value: str = "") -> None:
-        """Have all servers follow a command of `mx.profiler`; each gets a file name of its own."""
+        """Run a command of `mx.profiler` on all servers; each has a file name of its own."""
         path = Path(value)
         for number, peer in enumerate(self._client.peers):
             own = str(path.with_name(f"rank{number}_{path.name}")) if value else ""
@@ -157,7 +157,7 @@ class DistAsyncStore(DistributedStore):
             file.write(gathered.get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Give the servers the states of a file; rank 0's call counts, all must make it."""
+        """Load rank 0's file of states into the servers; all ranks must call this."""
         self._need_optimizer()
         states = Path(existing_file(fname)).read_bytes()
         if self.rank == 0:
@@ -170,11 +170,11 @@ class DistAsyncStore(DistributedStore):
         return self._optimizer
 
     def set_gradient_compression(self, compression_params: Mapping[str, Any]) -> None:
-        """Refuse: only synchronous stores compress."""
+        """Not supported: only synchronous stores compress gradients."""
         raise MXNetError(f"Gradient compression is not supported for {self._name!r} stores.")
 
     def _finish(self) -> None:
-        """At the end of the program wait for all pushes: workers may be servers as well."""
+        """Wait for all pushes at the end of the program: workers may be servers as well."""
         if self._group.monitor.has_failed:
             return
         try:
@@ -183,7 +183,7 @@ class DistAsyncStore(DistributedStore):
             finally:
                 self._group.barrier("the end of the program")
                 close_client(self._group)
-        except WorkerFailed as error:  # nothing of the program is left that could see it
+        except WorkerFailed as error:  # the program has ended and cannot catch it
             sys.stderr.write(f"mxnet.parallel.WorkerFailed: {error}\n")
 
 
@@ -195,7 +195,6 @@ def _settings(optimizer: opt.Optimizer | None) -> tuple:
 
 
 def _empty_like(array: NDArray) -> NDArray:
-    """Return an array with the shape and dtype of another, and no values."""
     if array.stype != "default":
         return sparse_zeros(array.stype, array.shape, dtype=array.dtype)
     return wrap_plain(NDArray, torch.empty(array.shape, dtype=plain(array).dtype, device="meta"))

@@ -35,8 +35,6 @@ __all__ = ["BytePS", "DistSyncStore", "DistributedStore", "Horovod"]
 
 
 class _Member:
-    """What a store knows of its group of workers."""
-
     _group: Group
 
     @property
@@ -54,13 +52,7 @@ class DistributedStore(_Member, KVStore):
     """Base class of distributed stores: joins the job, and waits for all workers where MXNet does.
 
     Subclasses define `_init_value`, which gives one key its first value, and `_wait_pending`.
-
-    Parameters
-    ----------
-    name : str
-        As given to `mx.kvstore.create`.
-    names : sequence of str
-        The names of this kind of store.
+    `names` are the names of this kind of store.
     """
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
@@ -80,7 +72,6 @@ class DistributedStore(_Member, KVStore):
         self._group.barrier("init")
 
     def _init_value(self, key: Key, value: NDArray) -> NDArray:
-        """Return what this worker keeps of a key's first value."""
         raise NotImplementedError
 
     def _set_updater(self, updater: Callable[[Key, NDArray, NDArray], None]) -> None:
@@ -192,7 +183,7 @@ class DistSyncStore(DistributedStore):
     def push_watched(
         self, early: OverlappedSums, keys: Sequence[Key], weights: Sequence[NDArray]
     ) -> bool:
-        """Push gradients that are watched; return False if they must be pushed as others are."""
+        """Push watched gradients; return False if they must be pushed normally."""
         self._wait_pending()
         reduction = early.finish(self._facts(), early.watches(keys, weights))
         if reduction is not None:
@@ -223,7 +214,6 @@ class DistSyncStore(DistributedStore):
         return updater
 
     def _group_by_reducer(self, keys: Collection[Key]) -> list[tuple[Reducer, list[Key]]]:
-        """Return what sums each of the keys: those with split states apart from the others."""
         updater = self._sharded_updater()
         if updater is None:
             return [(self._reducer, list(keys))] if keys else []
@@ -233,7 +223,6 @@ class DistSyncStore(DistributedStore):
         return [(reducer, group) for reducer, group in groups if group]
 
     def _wait_pending(self) -> None:
-        """Wait for all sums on their way, and store or apply them in order."""
         pending, self._pending = self._pending, []
         for reduction in pending:
             updater = self._updater if isinstance(reduction.reducer, ShardedReducer) else None
@@ -271,7 +260,6 @@ class DistSyncStore(DistributedStore):
             super()._apply(whole)
 
     def _sum_rows(self, key: Key, value: Any) -> NDArray:
-        """Return the sum over workers of a row_sparse array, as one."""
         what = f"the sum of rows of key {key}"
         rows = self._group.gather_ragged(value._indices, what)
         dtype = _dtype_of(self._stored[key])
@@ -304,7 +292,7 @@ class DistSyncStore(DistributedStore):
             weakref.finalize(self, self._updater.release).atexit = False
 
     def _facts(self) -> str:
-        """Return what the workers must agree on in each round, or their weights would part."""
+        """Return what the workers must agree on in each round, lest their weights diverge."""
         overwritten = self._overwritten and f"{self._overwritten} "
         if not isinstance(self._updater, opt.Updater):
             return overwritten
@@ -328,12 +316,10 @@ def _dtype_of(array: Any) -> torch.dtype:
 
 
 def _row_sparse(values: list[Tensor], rows: list[Tensor], like: NDArray) -> NDArray:
-    """Return the sum of row_sparse arrays, given by the values and numbers of their rows."""
     return make(RowSparseNDArray, like.shape, *layout.sum_rows(values, rows), ctx=like._ctx)
 
 
 def _describe(optimizer: opt.Optimizer) -> str:
-    """Return class and settings of an optimizer as text."""
     plain_types = bool | int | float | str | None
     settings = {
         k: v for k, v in vars(optimizer).items() if isinstance(v, plain_types) and k[0] != "_"
@@ -345,7 +331,7 @@ def _describe(optimizer: opt.Optimizer) -> str:
 class Horovod(_Member, KVStoreBase):
     """Sums over workers as Horovod does; `mx.kvstore.create('horovod')`.
 
-    A program that was started without a launcher is the only worker.
+    A program without a launcher is the only worker.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""How training talks to a store: to ours with all keys at once, to any other key by key.
+"""Exchange with stores: with ours for all keys in one call, with others key by key.
 
-A user's store promises what `KVStoreBase` has: `broadcast` and `pushpull` of one key with dense
-arrays. Ours also take lists of keys, keep the arrays between `push` and `pull`, and know sparse
-ones. `Trainer` and `Module` call an exchange the same way for both.
+User-defined stores have the methods of `KVStoreBase`: `broadcast` and `pushpull` of one key with
+dense arrays. Ours also take lists of keys, keep the arrays between `push` and `pull`, and know
+sparse ones. `Trainer` and `Module` call an exchange the same way for both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Arrays = Sequence[list[NDArray]]  # of each key, one array for each device
 
 
 class KeyedExchange:
-    """Exchange with a store that promises only what `KVStoreBase` has.
+    """Exchange with a store that has only the methods of `KVStoreBase`.
 
     Such a store fills the outputs of a call at once, so there is nothing left for `pull`.
     """
@@ -31,14 +31,14 @@ class KeyedExchange:
         self.store = store
 
     def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
-        """Give the store first values; a store that keeps none writes rank 0's into `outs`."""
+        """Set the store's first values; a store that keeps none writes rank 0's into `outs`."""
         for key, value, out in zip(keys, values, outs, strict=True):
             self.store.broadcast(key, value, out)
 
     def push(
         self, keys: Sequence[Key], values: Arrays, outs: Arrays | None, priorities: Sequence[int]
     ) -> None:
-        """Send values; what comes of them goes into `outs`, here or by `pull`.
+        """Send values; the results go into `outs`, here or by `pull`.
 
         Without `outs` the sums replace the values.
         """
@@ -57,8 +57,6 @@ class KeyedExchange:
 
 
 class _BatchedExchange(KeyedExchange):
-    """Exchange with a `KVStore`, in one call for all keys."""
-
     takes_sparse = True
 
     def init(self, keys: Sequence[Key], values: Sequence[NDArray], outs: Arrays) -> None:
@@ -77,7 +75,7 @@ class _BatchedExchange(KeyedExchange):
 
 
 def exchange_with(store: Any) -> KeyedExchange:
-    """Return the way to exchange arrays with a store.
+    """Return the exchange for a store.
 
     >>> exchange_with(mx.kvstore.create("local")).takes_sparse
     True

@@ -16,7 +16,7 @@ LARGE_WEIGHT = 16 * 1024 * 1024  # elements; with larger ones a "local" store on
 def _create_kvstore(
     kvstore: Any, num_device: int, arg_params: Mapping[str, NDArray]
 ) -> tuple[Any, bool]:
-    """Return the store, or None where one device needs none, and whether it does the updates."""
+    """Return the store (None for a single device), and whether it updates the weights."""
     if kvstore is None:
         return None, False
     by_store = env.get("MXNET_UPDATE_ON_KVSTORE")
@@ -34,7 +34,7 @@ def _create_kvstore(
 
 
 def _create_sparse_kvstore(kvstore: Any) -> tuple[Any, bool]:
-    """Return the store of row_sparse parameters, which does their updates."""
+    """Return the store of row_sparse parameters, which updates them."""
     if not isinstance(kvstore, kvs.KVStoreBase | str):
         raise TypeError(
             f"Cannot create '{kvstore}' KVStore with row_sparse parameters. The type must be "
@@ -50,7 +50,7 @@ def _initialize_kvstore(
     param_names: Sequence[str],
     update_on_kvstore: bool,
 ) -> None:
-    """Put all parameters into the store, and bring the devices' copies in line."""
+    """Put all parameters into the store, and synchronize the copies of the devices."""
     exchange = exchange_with(kvstore)
     arrays = [list(on_devices) for on_devices in param_arrays]
     exchange.init(param_names, [arg_params[name] for name in param_names], arrays)
@@ -63,7 +63,6 @@ def _trained(
     grad_arrays: Sequence[Sequence[NDArray | None]],
     param_names: Sequence[str] | None,
 ) -> list[tuple[int, Any, Sequence[NDArray], Sequence[Any]]]:
-    """Return index, key, weights and gradients of every parameter that has a gradient."""
     return [
         (index, index if param_names is None else param_names[index], weights, grads)
         for index, (weights, grads) in enumerate(zip(param_arrays, grad_arrays, strict=True))
@@ -74,7 +73,6 @@ def _trained(
 def _exchange(
     kvstore: Any, indices: Sequence[int], keys: Sequence, values: list[list], outs: list[list]
 ) -> None:
-    """Send values to a store and fetch what comes of them."""
     exchange = exchange_with(kvstore)
     exchange.push(keys, values, outs, priorities=[-index for index in indices])
     exchange.pull(keys, outs, ignore_sparse=False)
@@ -86,7 +84,6 @@ def _update_params_on_kvstore(
     kvstore: Any,
     param_names: Sequence[str],
 ) -> None:
-    """Send gradients to the store, which updates, and fetch the weights."""
     trained = _trained(param_arrays, grad_arrays, param_names)
     if trained:
         indices, keys, weights, grads = zip(*trained, strict=True)
@@ -101,7 +98,6 @@ def _update_params(
     kvstore: Any = None,
     param_names: Sequence[str] | None = None,
 ) -> None:
-    """Update the weights of every device with one call of the updater for each."""
     trained = _trained(param_arrays, grad_arrays, param_names)
     if not trained:
         return

@@ -84,7 +84,7 @@ class KVStore(KVStoreBase):
     # -- arrays in and out --------------------------------------------------------------------
 
     def init(self, key: Any, value: Any) -> None:
-        """Give keys their first values, each once, before they are pushed or pulled.
+        """Set the first values of keys, once per key, before they are pushed or pulled.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class KVStore(KVStoreBase):
             stored.retain(chosen).copyto(output)
 
     def _wait_pending(self) -> None:
-        """Wait for pushes that are still on their way; here `push` has done everything."""
+        """Wait for pending pushes; in this store none are pending."""
 
     def watch_gradients(self, keys: Sequence[Key], weights: Sequence[NDArray]) -> Any:
         """Send gradients during backward; return None, as nothing leaves the process.
@@ -279,7 +279,6 @@ class KVStore(KVStoreBase):
                 self._updater(key, total, stored[key])
 
     def _replace(self, values: Mapping[Key, NDArray]) -> None:
-        """Store copies of arrays in place of what is stored."""
         for key, value in values.items():
             self._lookup(key, [value])
             self._stored[key] = value.copy()
@@ -299,7 +298,7 @@ class KVStore(KVStoreBase):
             file.write(self._states_of("save").get_states(dump_optimizer))
 
     def load_optimizer_states(self, fname: Any) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet.
+        """Read a file of `save_optimizer_states`, written here or by MXNet.
 
         Parameters
         ----------
@@ -331,7 +330,7 @@ class KVStore(KVStoreBase):
 
     @staticmethod
     def is_capable(capability: str) -> bool:
-        """Return True for `OPTIMIZER`, the one capability that may be asked.
+        """Return True for `OPTIMIZER`, the only defined capability.
 
         Parameters
         ----------
@@ -342,7 +341,7 @@ class KVStore(KVStoreBase):
 
     @property
     def type(self) -> str:
-        """The name that the store was created by."""
+        """The name that the store was created with."""
         return self._name
 
     @property
@@ -356,7 +355,7 @@ class KVStore(KVStoreBase):
         return 1
 
     def barrier(self) -> None:
-        """Wait for all workers, of which there is one."""
+        """Do nothing: the store has a single worker."""
 
     _barrier = barrier
 
@@ -366,7 +365,7 @@ class KVStore(KVStoreBase):
     # -- checks -------------------------------------------------------------------------------
 
     def _check_new(self, entries: Sequence[tuple[Key, list[NDArray]]]) -> None:
-        """Raise unless each of the keys comes for the first time, and once."""
+        """Raise if a key already exists or is repeated."""
         seen: set[Key] = set()
         for key, values in entries:
             if key in self._stored or key in seen or len(values) > 1:
@@ -458,7 +457,7 @@ def group_by_key(verb: str, key: Any, value: Any) -> list[tuple[Key, list[NDArra
 def sum_over_devices(
     key: Any, values: Sequence[NDArray], context: Context, compression: TwoBit | None = None
 ) -> NDArray:
-    """Return the sum of arrays as a new array on a device; compression takes each one first."""
+    """Return the sum of arrays as a new array on a device, after compressing each one."""
     if len({v.stype for v in values}) > 1:
         kinds = ", ".join(v.stype for v in values)
         raise MXNetError(f"Values of key {key} have different storage types: {kinds}.")

@@ -46,7 +46,7 @@ class KVStoreServer:
         self.init_logging = False
 
     def run(self) -> NoReturn:
-        """Refuse: a process becomes a server by DMLC_ROLE=server, before it has a store."""
+        """Not supported: a process becomes a server by DMLC_ROLE=server, before it has a store."""
         raise MXNetError(
             f"A store of type {self.kvstore.type!r} has no servers to run here. Servers are "
             "processes with DMLC_ROLE=server, which `mx launch -s` starts."
@@ -54,7 +54,7 @@ class KVStoreServer:
 
 
 def run_role() -> int:
-    """Serve until the workers are done; return the exit status of the process."""
+    """Serve until the workers have finished; return the exit status of the process."""
     job = read_job()
     if job is None or job.role == "worker":
         raise MXNetError(
@@ -69,7 +69,6 @@ def run_role() -> int:
 
 
 def _run_scheduler(job: Job) -> int:
-    """Serve the rendezvous."""
     server = serve_store(job)
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     status = await_workers(store, job.size)
@@ -81,7 +80,7 @@ def _run_scheduler(job: Job) -> int:
 
 
 def _run_server(job: Job) -> int:
-    """Hold arrays of `dist_async` if a worker wants it; else wait for the end."""
+    """Serve arrays of `dist_async` if a worker uses it; else wait for the end."""
     store = open_store(job, env.get("MXNET_KVSTORE_CONNECT_TIMEOUT"))
     store.set_timeout(datetime.timedelta(seconds=silence_limit()))
     number = store.add("server arrivals", 1) - 1
@@ -100,7 +99,7 @@ def _run_server(job: Job) -> int:
 
 
 def await_workers(store: JobStore, size: int, each_time: Callable[[], None] | None = None) -> int:
-    """Wait until all workers have left; return 0, or 1 if one failed or none is to be seen."""
+    """Wait until all workers have left; return 0, or 1 if one failed or none was seen."""
     limit = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     quiet = 2 * silence_limit()
     last, since = None, time.monotonic()

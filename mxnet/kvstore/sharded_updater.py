@@ -50,7 +50,7 @@ CHUNK_BYTES = 4 * 2**20  # of one entry of the key-value service
 def make_updater(
     optimizer: opt.Optimizer, group: Group, stored: Mapping[Key, NDArray]
 ) -> opt.Updater:
-    """Return an updater for stored weights, one that can be sharded where that is possible."""
+    """Return an updater for stored weights, if possible a sharded one."""
     kind = optimizer.shards_by if takes_all(optimizer) else None
     is_possible = kind is not None and group.size > 1 and group.job is not None
     if not is_possible or env.get("MXNET_KVSTORE_SHARD_MB") < 0 or not _has_states(optimizer):
@@ -65,12 +65,7 @@ def _has_states(optimizer: opt.Optimizer) -> bool:
 class ShardedUpdater(opt.Updater):
     """Updates this worker's rows of weights, if the weights are large enough together.
 
-    Parameters
-    ----------
-    optimizer : Optimizer
-    group : Group
-    stored : dict of key to NDArray
-        The weights of a store, the same on all workers.
+    `stored` are the weights of a store, the same on all workers.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class ShardedUpdater(opt.Updater):
     # -- who owns what ------------------------------------------------------------------------
 
     def prepare(self) -> bool:
-        """Assign weights that have come since the last call; return whether states are split."""
+        """Assign the weights added since the last call; return whether states are split."""
         if self._seen == len(self._stored):
             return bool(self._is_worthwhile)
         self._seen = len(self._stored)
@@ -105,7 +100,7 @@ class ShardedUpdater(opt.Updater):
         return bool(self._is_worthwhile)
 
     def release(self) -> None:
-        """Take note that the store of this updater is gone."""
+        """Mark the store of this updater as deleted."""
         if self._exchange is not None:
             self._exchange.release()
 
@@ -119,7 +114,6 @@ class ShardedUpdater(opt.Updater):
         return sum(array.nbytes for state in self.states.values() for array in _leaves(state))
 
     def _own_rows(self, key: Key) -> NDArray:
-        """Return this worker's rows of a weight, as a view of it."""
         whole = plain(self._stored[key])
         held = self._rows.get(key)
         if held is None or held[0] is not whole:
@@ -137,12 +131,7 @@ class ShardedUpdater(opt.Updater):
     def step(self, keys: Sequence[Key], sums: Mapping[Key, Tensor]) -> None:
         """Update this worker's rows by their gradients, and start to send them; see `finish`.
 
-        Parameters
-        ----------
-        keys : list
-            All keys of the step, which other workers update too.
-        sums : dict of key to Tensor
-            Gradients of the rows that this worker owns.
+        `keys` are all keys of the step; `sums` are gradients of the rows that this worker owns.
         """
         weights = [self._own_rows(key) for key in sums]
         grads = [wrap_plain(NDArray, sums[k], w._ctx) for k, w in zip(sums, weights, strict=True)]
@@ -191,7 +180,7 @@ class ShardedUpdater(opt.Updater):
         whole[indices] = changed
 
     def _count(self, keys: list[Key]) -> None:
-        """Count updates that other workers do, for schedules and for bias correction."""
+        """Count the updates of other workers, for schedules and bias correction."""
         if keys:
             self.optimizer._set_current_context(self._stored[keys[0]].context.device_id)
             self.optimizer._update_count(keys)
@@ -203,7 +192,7 @@ class ShardedUpdater(opt.Updater):
         return super().get_states()
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return the states of all workers, as one would have them; see `Updater.get_states`.
+        """Return the states as a single worker would have them; see `Updater.get_states`.
 
         Any worker may call it, alone or together with others.
         """
@@ -223,7 +212,7 @@ class ShardedUpdater(opt.Updater):
         if self.optimizer.shards_by != previous.shards_by:
             name, self.optimizer = type(self.optimizer).__name__, previous
             raise MXNetError(
-                f"The states are of {name}, which workers cannot share in the way of "
+                f"The states are of {name}, which workers cannot share as in "
                 f"{type(previous).__name__}: create the store with {name}."
             )
         if self.prepare():
@@ -239,7 +228,7 @@ class ShardedUpdater(opt.Updater):
 
 
 def _find_rows(indices: Tensor, start: int, stop: int) -> tuple[int, int]:
-    """Return where sorted row numbers from start to stop are.
+    """Return the range of the sorted row numbers from start to stop.
 
     >>> _find_rows(torch.tensor([2, 5, 7]), 3, 7)
     (1, 2)
@@ -256,7 +245,6 @@ def _leaves(state: Any) -> list[Any]:
 
 
 def _map_arrays(function: Any, state: Any) -> Any:
-    """Return a state with a function applied to its arrays."""
     if isinstance(state, tuple | list):
         return type(state)(_map_arrays(function, part) for part in state)
     return function(state) if isinstance(state, NDArray) else state
@@ -276,13 +264,9 @@ _exchanges: list[weakref.ref[ShardExchange]] = []  # of this process, the same o
 
 
 class ShardExchange:
-    """Collects the states of all workers, and answers others that do.
+    """Collects the optimizer states of all workers, and answers other workers that collect them.
 
-    Parameters
-    ----------
-    group : Group
-    updater : ShardedUpdater
-        Its ``own_states`` are handed out until all workers have called `release`.
+    The updater's ``own_states`` are served until all workers have called `release`.
     """
 
     def __init__(self, group: Group, updater: Any) -> None:
@@ -335,7 +319,7 @@ class ShardExchange:
     # -- answering ----------------------------------------------------------------------------
 
     def release(self) -> None:
-        """Take note that this worker's store is gone."""
+        """Mark this worker's store as deleted."""
         self._is_released = True
 
     def _serve(self) -> None:
@@ -367,7 +351,7 @@ class ShardExchange:
 
 
 def _finish(group: Group) -> None:
-    """At the end of the program, answer until all workers are at theirs: one may still save."""
+    """At exit, answer until all workers have reached theirs: one may still save."""
     if not group.monitor.has_failed and not group.is_closed:
         with contextlib.suppress(RuntimeError):
             group.store.add("states/ended", 1)

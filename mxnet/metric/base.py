@@ -25,7 +25,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 class _Sum:
-    """A number of a metric; sums that are still on a device are added before it is touched."""
+    """A sum of a metric; pending sums on devices are added before it is read or set."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.slot = "_" + name
@@ -135,7 +135,7 @@ class EvalMetric:
         self.sum_metric = 0.0
 
     def get(self) -> tuple[Any, Any]:
-        """Return the name and the value since the last reset, local or not; NaN for nothing."""
+        """Return the name and the value since the last reset, local or not; NaN without samples."""
         return self.name, quotient(self.sum_metric, self.num_inst)
 
     def get_global(self) -> tuple[Any, Any]:
@@ -155,7 +155,7 @@ class EvalMetric:
         return _as_pairs(*self.get_global())
 
     def _tally(self, total: Tensor | float, count: Tensor | int) -> None:
-        """Add what a batch gave to the local and global sums, without waiting for a GPU."""
+        """Add a batch's results to the local and global sums, without waiting for a GPU."""
         if isinstance(total, Tensor) and stays_on_device(total):
             total = total.to(wide(total))
             count = count.to(total) if isinstance(count, Tensor) else torch.full_like(total, count)
@@ -167,7 +167,6 @@ class EvalMetric:
             self._add(float(total), int(count))
 
     def _settle(self) -> None:
-        """Bring in the sums that are still on devices."""
         pending = self.__dict__.pop("_pending", None)
         for sums in (pending or {}).values():
             total, count = sums.tolist()
@@ -241,7 +240,7 @@ class CompositeEvalMetric(EvalMetric):
         self.metrics = [create(metric) for metric in metrics or ()]
 
     def add(self, metric: Any) -> None:
-        """Add a metric, or what `create` makes one from."""
+        """Add a metric, or an argument of `create`."""
         self.metrics.append(create(metric))
 
     def get_metric(self, index: int) -> EvalMetric:
@@ -254,14 +253,14 @@ class CompositeEvalMetric(EvalMetric):
             ) from None
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch for each of the metrics."""
+        """Update each metric with a batch."""
         for metric in self.metrics:
             metric.update(labels, preds)
 
     def update_dict(  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's names
         self, labels: Mapping[str, Any], preds: Mapping[str, Any]
     ) -> None:
-        """Take a batch by name; each metric picks what it needs of what is named here."""
+        """Update the metrics with named arrays; each metric selects its own."""
         if self.label_names is not None:
             labels = {name: labels[name] for name in labels if name in self.label_names}
         if self.output_names is not None:
@@ -295,7 +294,7 @@ class CompositeEvalMetric(EvalMetric):
 def check_label_shapes(
     labels: Any, preds: Any, wrap: bool = False, shape: bool = False
 ) -> tuple[Any, Any]:
-    """Check that labels and predictions are equally many, or with `shape` of equal shape.
+    """Check that labels and predictions have equal length, or with `shape` equal shapes.
 
     With `wrap` an array by itself is returned as a list of one.
 
@@ -333,7 +332,7 @@ def pairs(labels: Arrays, preds: Arrays) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def as_tensor(array: Any) -> Tensor:
-    """Return the tensor of an array of any library, outside any graph."""
+    """Return the detached tensor of an array of any library."""
     if isinstance(array, Handle):
         sparse: Any = None if getattr(array, "stype", "default") == "default" else array
         return plain(array if sparse is None else sparse.tostype("default"))
@@ -343,7 +342,7 @@ def as_tensor(array: Any) -> Tensor:
 
 
 def as_float(tensor: Tensor) -> Tensor:
-    """Return the values in a type that sums can be formed in."""
+    """Return the values in a type that can be summed."""
     if tensor.dtype in _HALVES:
         return tensor.float()
     return tensor if tensor.is_floating_point() else tensor.to(wide(tensor))
@@ -355,7 +354,7 @@ def wide(tensor: Tensor) -> torch.dtype:
 
 
 def stays_on_device(tensor: Tensor) -> bool:
-    """Return whether to read the tensor now would make the host wait for its device."""
+    """Return whether reading the tensor now would block on its device."""
     return not tensor.is_cpu
 
 
@@ -373,7 +372,7 @@ def quotient(total: Any, count: Any) -> Any:
 
 
 def as_array_list(arrays: Arrays) -> Any:
-    """Return a single array as a list of one; lists as they are."""
+    """Return a single array as a list of one, and lists unchanged."""
     return [arrays] if isinstance(arrays, Handle | Tensor | np.ndarray) else arrays
 
 

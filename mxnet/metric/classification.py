@@ -1,4 +1,4 @@
-"""Metrics of class predictions: right or wrong, confusion, likelihood."""
+"""Metrics of class predictions: accuracy, confusion, likelihood."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_CLASSES = 8192  # a confusion matrix of doubles for that many takes 512 MB
 
 
 def class_ids(label: Tensor, pred: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """Return labels and predicted classes as flat integers; scores give their best class."""
+    """Return labels and predicted classes as flat integers; the argmax of scores."""
     if pred.shape != label.shape:
         if not -pred.ndim <= axis < pred.ndim:
             raise AxisOutOfRange(
@@ -70,7 +70,7 @@ class Accuracy(EvalMetric):
         self.axis = axis
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions."""
+        """Update with labels and predictions."""
         for label, pred in pairs(labels, preds):
             label, chosen = class_ids(label, pred, self.axis)
             self._tally((label == chosen).sum(), label.numel())
@@ -82,14 +82,14 @@ def f1_score(tp: float, fp: float, tn: float, fn: float) -> float:
 
 
 def matthews(tp: float, fp: float, tn: float, fn: float) -> float:
-    """Return Matthews' correlation; an empty row or column of the table gives 0."""
+    """Return Matthews' correlation, 0 if a row or column of the table is empty."""
     rows_and_columns = (tp + fp, tp + fn, tn + fp, tn + fn)
     scale = math.sqrt(math.prod(float(n) or 1.0 for n in rows_and_columns))
     return (tp * tn - fp * fn) / scale
 
 
 class _BinaryMetric(EvalMetric):
-    """A score of the four counts, averaged over batches (macro) or taken of all (micro)."""
+    """A score of the four counts: the mean over batches (macro), or of all samples (micro)."""
 
     _score = staticmethod(f1_score)
 
@@ -102,7 +102,7 @@ class _BinaryMetric(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels 0 or 1, and scores of the two classes."""
+        """Update with labels 0 or 1, and scores of the two classes."""
         counts = [0, 0, 0, 0]
         for label, pred in pairs(labels, preds):
             counts = _added(counts, self._count(label, pred))
@@ -116,18 +116,16 @@ class _BinaryMetric(EvalMetric):
         self.global_sum_metric = self._score(*self._global_counts) * self.global_num_inst
 
     def reset(self) -> None:
-        """Forget everything."""
         self._global_counts = [0, 0, 0, 0]
         self._counts = [0, 0, 0, 0]
         super().reset()
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the numbers of `get`, but not those of `get_global`."""
         self._counts = [0, 0, 0, 0]
         super().reset_local()
 
     def _count(self, label: Tensor, pred: Tensor) -> list[int]:
-        """Return true positives, false positives, true negatives, false negatives."""
         if pred.ndim < 2:
             raise AxisOutOfRange(
                 f"{type(self).__name__} needs scores of shape (batch, 2), "
@@ -246,7 +244,7 @@ class PCC(EvalMetric):
         return multiclass_correlation(self.gcm) * self.global_num_inst
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions."""
+        """Update with labels and predictions."""
         for label, pred in pairs(labels, preds):
             label, chosen = class_ids(label, pred, 1)
             if not label.numel():
@@ -262,13 +260,13 @@ class PCC(EvalMetric):
         self.global_num_inst += 1
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all counts."""
         self.global_num_inst = 0
         self.gcm = np.zeros((self.k, self.k))
         self.reset_local()
 
     def reset_local(self) -> None:
-        """Forget what counts for `get`, and keep what counts for `get_global`."""
+        """Reset the numbers of `get`, but not those of `get_global`."""
         self.num_inst = 0
         self.lcm = np.zeros((self.k, self.k))
 
@@ -287,7 +285,7 @@ class PCC(EvalMetric):
 
 
 def multiclass_correlation(confusion: np.ndarray) -> float:
-    """Return Pearson's correlation of a confusion matrix; NaN if a side has one class only."""
+    """Return Pearson's correlation of a confusion matrix; NaN if one side is constant."""
     n, rows, columns = confusion.sum(), confusion.sum(1), confusion.sum(0)
     spread = float((rows * (n - rows)).sum() * (columns * (n - columns)).sum())
     if spread == 0:
@@ -303,7 +301,7 @@ class _LogLoss(EvalMetric):
         self.eps = eps
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of class labels, and probabilities of shape (batch, classes)."""
+        """Update with class labels, and probabilities of shape (batch, classes)."""
         for label, pred in pairs(labels, preds):
             label = label.reshape(-1).long()
             if pred.ndim < 2 or len(label) != len(pred):
@@ -428,7 +426,7 @@ class Perplexity(EvalMetric):
         self.axis = axis
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of class labels and probabilities."""
+        """Update with class labels and probabilities."""
         for label, pred in pairs(labels, preds):
             classes = pred.shape[self.axis]
             if label.numel() * classes != pred.numel():
@@ -448,7 +446,7 @@ class Perplexity(EvalMetric):
             self._tally(-probabilities.clamp(min=1e-10).log().sum(), count)
 
     def get(self) -> tuple[str, float]:
-        """Return the name and the value since the last reset, local or not; NaN for nothing."""
+        """Return the name and the value since the last reset, local or not; NaN without samples."""
         return self.name, _exp(super().get()[1])
 
     def get_global(self) -> tuple[str, float]:
@@ -495,7 +493,7 @@ class TopKAccuracy(EvalMetric):
         self.top_k = top_k
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of class labels, and scores of shape (batch, classes)."""
+        """Update with class labels, and scores of shape (batch, classes)."""
         for label, pred in pairs(labels, preds):
             if pred.ndim != 2:
                 raise InvalidValue(
@@ -508,7 +506,7 @@ class TopKAccuracy(EvalMetric):
 
 
 def ranks(pred: Tensor, label: Tensor) -> Tensor:
-    """Return how many classes come before the label's; of equal scores the last class is first.
+    """Return the rank of the label's class, from 0; among equal scores the last class is first.
 
     NaN ranks first, as in a sort. A class that does not exist ranks last.
     """

@@ -1,4 +1,4 @@
-"""Metrics from user functions, and the mean of outputs that are losses already."""
+"""Metrics from user functions, and the mean of losses."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Loss(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, _: Any, preds: Arrays) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # MXNet's name
-        """Take a batch of losses."""
+        """Update with losses."""
         for pred in as_array_list(preds):
             losses = as_tensor(pred)
             self._tally(as_float(losses).sum(), losses.numel())
@@ -121,7 +121,7 @@ class CustomMetric(EvalMetric):
         self._allow_extra_outputs = allow_extra_outputs
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions."""
+        """Update with labels and predictions."""
         if not self._allow_extra_outputs:
             check_label_shapes(labels, preds)
             labels, preds = as_array_list(labels), as_array_list(preds)

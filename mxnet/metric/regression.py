@@ -1,4 +1,4 @@
-"""Metrics of numbers: errors and correlation."""
+"""Regression metrics: errors and correlation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _MeanError(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions; a vector counts as a column."""
+        """Update with labels and predictions; a vector counts as a column."""
         for label, pred in pairs(labels, preds):
             label, pred = _column(as_float(label)), _column(as_float(pred))
             try:
@@ -145,20 +145,20 @@ class PearsonCorrelation(EvalMetric):
         super().__init__(name, output_names, label_names, has_global_stats=True)
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Reset all counts."""
         super().reset()
         if self.average == "micro":
             self.reset_micro()
 
     def reset_micro(self) -> None:
-        """Forget the moments of all samples."""
+        """Reset the moments of all samples."""
         self._pred_nums = self._label_nums = 0
         self._mean_p = self._mean_l = 0
         self._sse_p = self._sse_l = 0
         self._conv = 0
 
     def update(self, labels: Arrays, preds: Arrays) -> None:
-        """Take a batch of labels and predictions of equal shapes."""
+        """Update with labels and predictions of equal shapes."""
         for label, pred in pairs(labels, preds):
             check_label_shapes(label, pred, shape=True)
             x, y = label.reshape(-1).to(wide(label)), pred.reshape(-1).to(wide(pred))
@@ -179,7 +179,7 @@ class PearsonCorrelation(EvalMetric):
         )
 
     def update_variance(self, new_values: Any, *aggregate: Any) -> tuple[Any, Any, Any]:
-        """Add values to (count, mean, sum of squared distances) and return the new three."""
+        """Update (count, mean, sum of squared distances) with values, and return them."""
         count, mean, spread = aggregate
         values = as_tensor(new_values)
         total = count + values.numel()
@@ -192,7 +192,7 @@ class PearsonCorrelation(EvalMetric):
         self._conv = self._conv + ((label - self._mean_l) * (pred - self._mean_p)).sum()
 
     def get(self) -> tuple[str, float]:
-        """Return the name and the value since the last reset, local or not; NaN for nothing."""
+        """Return the name and the value since the last reset, local or not; NaN without samples."""
         if self.average == "macro" or self.num_inst == 0:
             return super().get()
         return self.name, self._of_all()
@@ -209,6 +209,6 @@ class PearsonCorrelation(EvalMetric):
 
 
 def correlation(x: Tensor, y: Tensor) -> Tensor:
-    """Return the correlation of two vectors; NaN if one of them does not vary."""
+    """Return the correlation of two vectors; NaN if one of them is constant."""
     x, y = x - x.mean(), y - y.mean()
     return ((x * y).sum() / torch.sqrt((x * x).sum() * (y * y).sum())).clamp(-1, 1)

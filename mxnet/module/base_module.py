@@ -119,7 +119,7 @@ class BaseModule:
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give all parameters their first values."""
+        """Initialize all parameters."""
         raise NotImplementedError
 
     def set_params(
@@ -168,7 +168,7 @@ class BaseModule:
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next."""
+        """Prepare for the batch of the next `forward`."""
         if sparse_row_id_fn is not None:
             raise NotImplementedError(f"{type(self).__name__}.prepare takes no sparse_row_id_fn.")
 
@@ -207,7 +207,7 @@ class BaseModule:
         raise NotImplementedError
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward."""
+        """Update the parameters by the gradients of the last backward."""
         raise NotImplementedError
 
     def update_metric(self, eval_metric: EvalMetric, labels: Any, pre_sliced: bool = False) -> None:
@@ -234,7 +234,7 @@ class BaseModule:
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes."""
+        """Bind for batches of these shapes."""
         raise NotImplementedError
 
     def init_optimizer(
@@ -244,18 +244,17 @@ class BaseModule:
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update."""
+        """Create the optimizer and its states."""
         raise NotImplementedError
 
     # -- all that training changes, for `fit(resume=...)` -------------------------------------
 
     def _training_state(self) -> Mapping[str, Any]:
-        """Return everything that training changes, as a tree of arrays, bytes and numbers."""
+        """Return the complete training state, as a tree of arrays, bytes and numbers."""
         arg_params, aux_params = self.get_params()
         return {"arg": dict(arg_params), "aux": dict(aux_params)}
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `_training_state` gave."""
         self.set_params(state["arg"], state["aux"])
 
     # -- loops ---------------------------------------------------------------------------------
@@ -284,7 +283,7 @@ class BaseModule:
     ) -> list[tuple[str, float]]:
         """Predict over an iterator and return the metric's names and values.
 
-        Samples that only fill the last batch are counted too, as MXNet does.
+        Padding samples of the last batch are counted too, as in MXNet.
 
         Parameters
         ----------
@@ -483,7 +482,7 @@ class BaseModule:
             See `prepare`.
         resume : str, optional
             Prefix of a file, ``<prefix>-resume.params``, in which everything is kept that is needed
-            to go on: parameters, optimizer, random streams, position. If it is there, training
+            to continue: parameters, optimizer, random streams, position. If it is there, training
             continues from it, to the same result as if it had never stopped.
         resume_every : int, optional
             Write that file every so many batches too, not only after each epoch.
@@ -584,7 +583,6 @@ class BaseModule:
         return tracker.history
 
     def _bind_to_data(self, train_data: Any, force_rebind: bool) -> None:
-        """Bind for training on an iterator."""
         if not hasattr(train_data, "provide_data"):
             raise InvalidType(
                 f"train_data must be a DataIter, got a {type(train_data).__name__}; for a Gluon "
@@ -600,7 +598,6 @@ class BaseModule:
     def _log_metrics(
         self, part: str, epoch: int, values: list[tuple[str, float]]
     ) -> dict[str, float]:
-        """Log the metrics of an epoch and return them by the names they have in the history."""
         title = {"train": "Train", "val": "Validation"}[part]
         for name, value in values:
             self.logger.info("Epoch[%d] %s-%s=%f", epoch, title, name, value)

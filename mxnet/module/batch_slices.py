@@ -1,4 +1,4 @@
-"""How a batch is split over devices, and copied there."""
+"""Split a batch over devices, and copy the parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..ndarray import NDArray
 from ..runtime.array import plain, writable
 from ..runtime.recording import state
 
-Targets = Sequence[tuple[slice | None, NDArray]]  # which part of the batch goes where
+Targets = Sequence[tuple[slice | None, NDArray]]  # the part of the batch for each device
 
 
 def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list[slice]:
@@ -33,7 +33,7 @@ def _split_input_slice(batch_size: int, work_load_list: Sequence[float]) -> list
 
 
 def copy_into(target: NDArray, source: Any, what: str = "array") -> None:
-    """Copy an array into another one of the same shape, on whatever device and of whatever type."""
+    """Copy an array into another one of the same shape, on any device and of any type."""
     if isinstance(source, NDArray) and state.session is None:  # else a graph may need the values
         memory, data = target._data, source._data
         if memory is not None and data is not None and memory.shape == data.shape:
@@ -83,12 +83,10 @@ def _load_general(
 def _load_data(
     batch: Any, targets: Sequence[Targets], major_axis: Sequence[int] | None = None
 ) -> None:
-    """Copy the data of a batch to the devices."""
     _load_general(batch.data, targets, major_axis)
 
 
 def _load_label(
     batch: Any, targets: Sequence[Targets], major_axis: Sequence[int] | None = None
 ) -> None:
-    """Copy the labels of a batch to the devices."""
     _load_general(batch.label, targets, major_axis)

@@ -24,7 +24,7 @@ SymGen = Callable[[Any], tuple]
 class BucketingModule(BaseModule):
     """Modules for inputs of different shapes, such as sentences of different lengths.
 
-    Its methods take what those of `Module` take.
+    Its methods have the parameters of `Module`'s.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class BucketingModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters their first values."""
+        """Initialize the parameters."""
         if self.params_initialized and not force_init:
             return
         if not self.binded:
@@ -228,7 +228,7 @@ class BucketingModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind the default bucket; the others follow when their batches come."""
+        """Bind the default bucket; the others are bound at their first batch."""
         if shared_module is not None:
             raise AssertionError("shared_module for BucketingModule is not supported")
         if self.binded and not force_rebind:
@@ -253,7 +253,7 @@ class BucketingModule(BaseModule):
     def switch_bucket(
         self, bucket_key: Any, data_shapes: Sequence, label_shapes: Sequence | None = None
     ) -> None:
-        """Make a bucket the current one, binding it if that was not done yet.
+        """Make a bucket the current one, and bind it if necessary.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class BucketingModule(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update; all buckets use one optimizer."""
+        """Create the optimizer, which all buckets share."""
         self._need_params()
         if self.optimizer_initialized and not force_init:
             self.logger.warning("optimizer already initialized, ignoring.")
@@ -304,7 +304,7 @@ class BucketingModule(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Bind the bucket of a batch that will come to `forward` next."""
+        """Bind the bucket of the next batch."""
         self._need_params()
         current = self._curr_bucket_key
         self._switch_for(data_batch)
@@ -338,7 +338,7 @@ class BucketingModule(BaseModule):
         self._curr_module.backward(out_grads=out_grads)
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward."""
+        """Update the parameters by the gradients of the last backward."""
         self._need_optimizer()
         self._params_dirty = True
         self._curr_module.update()
@@ -359,7 +359,7 @@ class BucketingModule(BaseModule):
         self._curr_module.update_metric(eval_metric, labels, pre_sliced)
 
     def install_monitor(self, mon: Any) -> None:
-        """Install a monitor on all buckets, also on those that come later."""
+        """Install a monitor on all buckets, including later ones."""
         self._need_bind()
         self._monitor = mon
         for module in self._buckets.values():
@@ -459,7 +459,7 @@ class BucketingModule(BaseModule):
 
 
 def _shapes_like(buckets: Mapping[Any, Module], arrays: Any, kind: str) -> list | None:
-    """Return descriptions for a batch that brings none, with the first bucket's names."""
+    """Return descriptions for a batch without any, with the first bucket's names."""
     if not arrays:
         return None
     first = next(iter(buckets.values()))

@@ -146,7 +146,7 @@ class DataParallelExecutorGroup:
         shared_group: DataParallelExecutorGroup | None = None,
         reshape: bool = False,
     ) -> None:
-        """Make the executors for these shapes, or take those that are ready for them."""
+        """Create the executors for these shapes, or reuse existing ones."""
         self.data_shapes = [described(desc) for desc in data_shapes]
         self.label_shapes = [described(desc) for desc in label_shapes] if label_shapes else None
         self.batch_size = None
@@ -174,7 +174,7 @@ class DataParallelExecutorGroup:
     def reshape(
         self, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
     ) -> None:
-        """Take batches of another shape from now on; parameters stay."""
+        """Rebind for batches of another shape; parameters are kept."""
         before = self.data_shapes, self.label_shapes
         if [described(d) for d in data_shapes] == before[0] and label_shapes == before[1]:
             return
@@ -185,7 +185,7 @@ class DataParallelExecutorGroup:
             raise
 
     def _shapes_of(self, device: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of one device's inputs; labels that the symbol lacks are left out."""
+        """Return the shapes of one device's inputs; labels that the symbol lacks are omitted."""
         part = self.slices[device]
         shapes = {}
         for descs, axes in (
@@ -217,7 +217,7 @@ class DataParallelExecutorGroup:
             shared_buffer=None if shared is None else self.shared_data_arrays[device],
             **cast("Any", shapes),
         )
-        if shared is None:  # whoever shares with this group uses its input buffers
+        if shared is None:  # groups that share with this one use its input buffers
             arrays = executor.arg_dict
             self.shared_data_arrays[device].update((name, arrays[name]) for name in shapes)
         for monitor in self._monitors:
@@ -263,7 +263,7 @@ class DataParallelExecutorGroup:
         return executor
 
     def _collect_arrays(self) -> None:
-        """Put the executors' arrays side by side: by kind, then by name, then by device."""
+        """Collect the executors' arrays: by kind, then by name, then by device."""
         args = [exe.arg_dict for exe in self.execs]
         grads = [exe.grad_dict for exe in self.execs]
         auxes = [exe.aux_dict for exe in self.execs]
@@ -312,7 +312,7 @@ class DataParallelExecutorGroup:
                 copy_into(into[name], _average(block, into[name]), name)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states: from arrays as `get_states` gives them, or all to one number."""
+        """Set the states: from arrays of `get_states`, or all to one number."""
         if (states is None) == (value is None):
             raise InvalidValue("set_states needs either states or value, not both and not neither.")
         if states is not None:
@@ -323,7 +323,7 @@ class DataParallelExecutorGroup:
                 array[:] = value
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states, of each a list with one array for each device."""
+        """Return a list for each state, with one array for each device."""
         if merge_multi_context:
             raise AssertionError(
                 "merge_multi_context=True is not supported for get_states yet: states need not "
@@ -379,7 +379,7 @@ class DataParallelExecutorGroup:
         return whole
 
     def release_outputs(self) -> None:
-        """Free what the last forward made, unless somebody else holds it."""
+        """Free the outputs of the last forward, unless they are referenced elsewhere."""
         for executor in self.execs:
             executor.release_outputs()
 
@@ -421,7 +421,7 @@ class DataParallelExecutorGroup:
             )
 
     def install_monitor(self, mon: Any) -> None:
-        """Install a monitor on all executors, also on those for other shapes that come later."""
+        """Install a monitor on all executors, including later ones for other shapes."""
         self._monitors.append(mon)
         for execs in self._ready.values():
             for exe in execs:
@@ -430,7 +430,7 @@ class DataParallelExecutorGroup:
             self._show_to_monitors(execs)
 
     def _show_to_monitors(self, before: list[Executor]) -> None:
-        """Show monitors the executors in use, not those for other shapes."""
+        """Install monitors on the executors in use, not on those for other shapes."""
         for monitor in self._monitors:
             shown = getattr(monitor, "exes", None)
             if shown is not None:
@@ -439,7 +439,7 @@ class DataParallelExecutorGroup:
 
 
 def _part_of(array: NDArray, axis: int, part: slice) -> NDArray:
-    """Return one device's part of what describes the whole batch; without batch axis, all."""
+    """Return one device's part of a description of the whole batch; all without a batch axis."""
     return array if axis < 0 else sliced(array, axis, part)
 
 
@@ -462,7 +462,6 @@ def _merge_multi_context(outputs: Sequence[Sequence[Any]], major_axis: Sequence[
 
 
 def _contexts_of_groups(group2ctxs: Any, count: int) -> list[dict[str, Context] | None]:
-    """Return for each device a dict from the symbol's groups to contexts."""
     if group2ctxs is None:
         return [None] * count
     if isinstance(group2ctxs, list | tuple):

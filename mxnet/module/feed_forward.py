@@ -1,4 +1,4 @@
-"""`FeedForward`: MXNet's first way to train a symbol."""
+"""`FeedForward`: MXNet's first training interface for symbols."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..symbol import Symbol
 
 
 class FeedForward:
-    """MXNet's first way to train a symbol, from arrays or iterators; `Module` took its place.
+    """MXNet's first training interface, replaced by `Module`; it takes arrays or iterators.
 
     Parameters
     ----------
@@ -91,7 +91,6 @@ class FeedForward:
         self._check_extra()
 
     def _check_extra(self) -> None:
-        """Drop parameters that the symbol lacks, or raise."""
         if self.symbol is None or self.arg_params is None:
             return
         names = {*self.symbol.list_arguments(), *self.symbol.list_auxiliary_states()}
@@ -106,7 +105,6 @@ class FeedForward:
     # -- data ---------------------------------------------------------------------------------
 
     def _init_iter(self, X: Any, y: Any, is_train: bool) -> Any:
-        """Return an iterator over arrays, or the iterator that was given."""
         if not isinstance(X, np.ndarray | NDArray):
             if not hasattr(X, "provide_data"):
                 raise TypeError("X must be DataIter, NDArray or numpy.ndarray")
@@ -137,7 +135,6 @@ class FeedForward:
         return self._init_iter(data, label, is_train=True)  # MXNet shuffles these, too
 
     def _module(self, data: Any, **kwargs: Any) -> Any:
-        """Return a module over the symbol, with the names of an iterator."""
         from . import BucketingModule, Module  # they are built on this file
 
         names = [desc[0] for desc in data.provide_data]
@@ -481,6 +478,5 @@ class FeedForward:
 
 
 def _join_batches(batches: Sequence[Sequence[np.ndarray]]) -> Any:
-    """Join each array over the batches; a single one comes without a list."""
     arrays = [np.concatenate(parts) for parts in zip(*batches, strict=True)]
     return arrays[0] if len(arrays) == 1 else arrays

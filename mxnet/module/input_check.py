@@ -1,4 +1,4 @@
-"""A look at the labels and indices of the first training batches, which MXNet takes as they are."""
+"""Check the labels and indices of the first training batches, which MXNet does not."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class InputCheck:
         for i, name, settings, check in self._heads:
             shape, label = output_shapes[i], inputs.get(name)
             if label is None or label.shape == shape or not check.is_active:
-                continue  # there are none, or they are probabilities
+                continue  # no labels, or probabilities
             ignore = settings["ignore_label"] if settings["use_ignore"] else None
             check(label, _count_classes(shape, settings), ignore)
         for name, rows, check in self._tables:

@@ -1,4 +1,4 @@
-"""What users give a module, checked: names, shapes of batches, values of parameters."""
+"""Checks of a module's arguments: names, shapes of batches, values of parameters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def check_input_names(symbol: Symbol, names: Sequence[str], what: str, must_be: 
 
 
 def parameter_hint(names: Sequence[str]) -> str:
-    """Return the hint about inputs that a module does not know."""
+    """Return the hint about unknown inputs of a module."""
     which = "label_names" if all(name.endswith("label") for name in names) else "data_names"
     return (
         f"An input in neither data_names nor label_names is taken for a parameter: "
@@ -58,7 +58,7 @@ def parameter_hint(names: Sequence[str]) -> str:
 
 
 def check_names_match(names: Sequence[str], descs: Sequence[DataDesc], what: str) -> None:
-    """Raise if the described arrays are not those that the module was bound with."""
+    """Raise if the described arrays differ from those that the module was bound with."""
     described_names = [desc.name for desc in descs]
     if sorted(described_names) != sorted(names):
         raise ValueError(mismatch_message(names, descs, what))
@@ -131,7 +131,7 @@ def parse_data_desc(
 def descs_of_batch(
     batch: Any, data_shapes: Sequence[DataDesc], label_shapes: Sequence[DataDesc] | None
 ) -> Descs | None:
-    """Return what a batch of other shapes than these has, or None if its shapes are these."""
+    """Return the descriptions of a batch if its shapes differ from these, else None."""
     if len(batch.data) < len(data_shapes):
         raise MXNetError(
             f"The batch has {len(batch.data)} data array(s), but {len(data_shapes)} are needed: "
@@ -151,7 +151,6 @@ def descs_of_batch(
 
 
 def _describe(descs: Sequence[DataDesc], arrays: Sequence[Any]) -> list[DataDesc]:
-    """Return the descriptions with the shapes of these arrays."""
     return [
         DataDesc(d.name, x.shape, d.dtype, d.layout) for d, x in zip(descs, arrays, strict=False)
     ]
@@ -193,7 +192,7 @@ def give_values(
 ) -> None:
     """Fill arrays with the values in `params`, and the others by the initializer.
 
-    Without `params` the initializer fills all; what they lack is an error unless `allow_missing`.
+    Without `params` the initializer fills all. Missing values are errors unless `allow_missing`.
     """
     values = arrays if params is None else params
     missing = [name for name in sorted(arrays) if name not in values]
@@ -218,7 +217,7 @@ def _initialize(initializer: Initializer, name: InitDesc, array: NDArray) -> Non
 def copy_to_devices(
     group: DataParallelExecutorGroup, arg_params: Params, aux_params: Params
 ) -> None:
-    """Copy parameters to new executors, which need all of them and in their own shapes."""
+    """Copy parameters to new executors; all must be present with matching shapes."""
     params = {**arg_params, **aux_params}
     missing = [name for name in (*group.param_names, *group.aux_names) if name not in params]
     if missing:
@@ -236,7 +235,7 @@ def copy_to_devices(
 
 
 def warn_ignored(call: str) -> None:
-    """Warn the caller of a module's method that parameters keep the values they have."""
+    """Warn the caller of a module's method that the parameters are not changed."""
     warnings.warn(
         f"Parameters already initialized and force_init=False. {call} call ignored.",
         stacklevel=users_stacklevel(),

@@ -189,7 +189,7 @@ class Module(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give all parameters their first values.
+        """Initialize all parameters.
 
         Parameters
         ----------
@@ -218,7 +218,6 @@ class Module(BaseModule):
         self._exec_group.set_params(self._arg_params, self._aux_params, allow_extra=allow_extra)
 
     def _make_host_params(self) -> None:
-        """Make the arrays that `get_params` gives, if they are not there yet."""
         group = self._exec_group
         if self._arg_params is None:
             self._arg_params = inputs.host_arrays(group.param_names, group.param_arrays)
@@ -233,7 +232,7 @@ class Module(BaseModule):
         force_init: bool = True,
         allow_extra: bool = False,
     ) -> None:
-        """Set the parameters; with `allow_missing` those that are not given stay as they are."""
+        """Set the parameters; with `allow_missing`, parameters that are not given are unchanged."""
         if not allow_missing:
             super().set_params(arg_params, aux_params, False, force_init, allow_extra)
             return
@@ -258,7 +257,7 @@ class Module(BaseModule):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes.
+        """Bind for batches of these shapes.
 
         Parameters
         ----------
@@ -312,7 +311,6 @@ class Module(BaseModule):
             inputs.copy_to_devices(self._exec_group, self._arg_params, self._aux_params)
 
     def _group_of(self, module: Module) -> DataParallelExecutorGroup:
-        """Return the executors of a module whose parameters this one will use."""
         if not (module.binded and module.params_initialized):
             raise AssertionError("shared_module must be bound and have its parameters")
         if len(module._exec_group.execs) < len(self._context):
@@ -320,7 +318,6 @@ class Module(BaseModule):
         return module._exec_group
 
     def _share_with(self, module: Module) -> None:
-        """Use another module's parameters, and its optimizer if there is one."""
         self.params_initialized = True
         self._arg_params, self._aux_params = module._arg_params, module._aux_params
         if module.optimizer_initialized:
@@ -339,7 +336,7 @@ class Module(BaseModule):
         self._data_shapes = self._label_shapes = None
 
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
-        """Take batches of other shapes from now on; parameters stay."""
+        """Rebind for batches of other shapes; parameters are kept."""
         self._need_bind()
         data, labels = inputs.parse_data_desc(
             self._data_names, self._label_names, data_shapes, label_shapes, self._symbol
@@ -350,7 +347,7 @@ class Module(BaseModule):
     # -- steps --------------------------------------------------------------------------------
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next.
+        """Prepare for the batch of the next `forward`.
 
         In MXNet this fetches the rows of sparse parameters that the batch needs. Here every device
         has all rows at any time; `sparse_row_id_fn` is only checked to name parameters.
@@ -366,7 +363,7 @@ class Module(BaseModule):
             raise MXNetError(f"sparse_row_id_fn names no parameters: {', '.join(unknown)}")
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Compute the outputs of a batch, of whatever size it is.
+        """Compute the outputs of a batch of any size.
 
         Parameters
         ----------
@@ -406,12 +403,12 @@ class Module(BaseModule):
         return self._exec_group.get_input_grads(merge_multi_context=merge_multi_context)
 
     def get_states(self, merge_multi_context: bool = True) -> list:
-        """Return the states, of each a list with one array for each device."""
+        """Return a list for each state, with one array for each device."""
         self._need_params()
         return self._exec_group.get_states(merge_multi_context=merge_multi_context)
 
     def set_states(self, states: Any = None, value: Any = None) -> None:
-        """Set the states: from arrays as `get_states` gives them, or all to one number."""
+        """Set the states: from arrays of `get_states`, or all to one number."""
         self._need_params()
         self._exec_group.set_states(states, value)
 
@@ -433,7 +430,7 @@ class Module(BaseModule):
         optimizer_params: Any = SGD_DEFAULTS,
         force_init: bool = False,
     ) -> None:
-        """Get ready to update.
+        """Create the optimizer and its states.
 
         Parameters
         ----------
@@ -471,7 +468,6 @@ class Module(BaseModule):
     def _make_optimizer(
         self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
     ) -> opt.Optimizer:
-        """Return an optimizer by name, scaled by the batch size, or the given one with names."""
         batch_size = self._exec_group.batch_size
         if kvstore is not None and "dist" in kvstore.type and "_sync" in kvstore.type:
             batch_size *= kvstore.num_workers
@@ -513,7 +509,7 @@ class Module(BaseModule):
         self.optimizer_initialized = True
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward."""
+        """Update the parameters by the gradients of the last backward."""
         if not (self.binded and self.params_initialized and self.optimizer_initialized):
             self._need_optimizer()
         self._params_dirty = True
@@ -565,7 +561,7 @@ class Module(BaseModule):
         save_optimizer_states: bool = False,
         remove_amp_cast: bool = True,
     ) -> None:
-        """Write symbol and parameters, and perhaps the optimizer's states, as one commit.
+        """Write symbol and parameters, and optionally the optimizer's states, as one commit.
 
         Parameters
         ----------
@@ -592,7 +588,7 @@ class Module(BaseModule):
             logging.info('Saved optimizer state to "%s"', _states_name(prefix, epoch))
 
     def save_optimizer_states(self, fname: str) -> None:
-        """Write what the optimizer remembers, such as momenta.
+        """Write the states of the optimizer, such as momenta.
 
         Parameters
         ----------
@@ -607,7 +603,7 @@ class Module(BaseModule):
             file.write(self._updater.get_states())
 
     def load_optimizer_states(self, fname: str) -> None:
-        """Read what `save_optimizer_states` wrote, here or in MXNet.
+        """Read a file of `save_optimizer_states`, written here or by MXNet.
 
         Parameters
         ----------
@@ -623,7 +619,7 @@ class Module(BaseModule):
     # -- all that training changes ------------------------------------------------------------
 
     def _training_state(self) -> dict[str, Any]:
-        """Return parameters on every device, what the optimizer remembers, and its numbers."""
+        """Return parameters on every device, and the states and counters of the optimizer."""
         group = self._exec_group
         return {
             "arg": dict(zip(group.param_names, group.param_arrays, strict=True)),
@@ -634,7 +630,6 @@ class Module(BaseModule):
         }
 
     def _restore_training_state(self, state: Mapping[str, Any]) -> None:
-        """Take over what `_training_state` gave."""
         group = self._exec_group
         for names, blocks, saved in (
             (group.param_names, group.param_arrays, state["arg"]),
@@ -656,11 +651,10 @@ class Module(BaseModule):
         self._residuals().update(tensors_of(state["residuals"]))
 
     def _residuals(self) -> dict:
-        """Return what the compression of gradients left for the next ones."""
         return getattr(getattr(self._kvstore, "_compression", None), "residuals", {})
 
     def _states_holder(self) -> Any:
-        """Return what holds the optimizer's states: the module's updater, or the store's."""
+        """Return the owner of the optimizer's states: the module's updater, or the store's."""
         store, holder = self._kvstore, self._updater
         if self._update_on_kvstore:
             holder = getattr(store, "_updater", None)

@@ -87,7 +87,7 @@ class PythonModule(BaseModule):
         """Do nothing: there are no parameters."""
 
     def update_metric(self, eval_metric: Any, labels: Any, pre_sliced: bool = False) -> None:
-        """Update a metric with the outputs, if labels come here."""
+        """Update a metric with the outputs, if the module takes labels."""
         if self._label_shapes is None:
             return
         if pre_sliced:
@@ -104,7 +104,7 @@ class PythonModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Take note of the shapes."""
+        """Store the shapes."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -125,7 +125,6 @@ class PythonModule(BaseModule):
         self.binded = True
 
     def _compute_output_shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return name and shape of each output; implemented by subclasses."""
         raise NotImplementedError
 
     def init_optimizer(
@@ -193,11 +192,11 @@ class PythonLossModule(PythonModule):
         return [(f"{self._name}_output", self._data_shapes[0][1])]
 
     def bind(self, data_shapes: Sequence, *args: Any, **kwargs: Any) -> None:
-        """Take note of the shapes."""
+        """Store the shapes."""
         super().bind([described(d) for d in data_shapes], *args, **kwargs)
 
     def forward(self, data_batch: Any, is_train: bool | None = None) -> None:
-        """Take scores and labels."""
+        """Store the scores and labels."""
         self._scores = data_batch.data[0]
         if self.for_training if is_train is None else is_train:
             self._labels = data_batch.label[0]
@@ -215,7 +214,7 @@ class PythonLossModule(PythonModule):
         self._backward_impl()
 
     def _backward_impl(self) -> None:
-        """Set ``_scores_grad``; subclasses may do it in their own way."""
+        """Set ``_scores_grad``; subclasses may override it."""
         if self._grad_func is None:
             raise NotImplementedError("give grad_func, or override _backward_impl")
         grad = self._grad_func(self._scores, self._labels)
@@ -226,5 +225,5 @@ class PythonLossModule(PythonModule):
         return [self._scores_grad]
 
     def install_monitor(self, mon: Any) -> None:
-        """Refuse: there is no executor to watch."""
+        """Not supported: the module has no executors."""
         raise NotImplementedError("PythonLossModule has no executor that a monitor could watch")

@@ -1,4 +1,4 @@
-"""What `fit(resume=...)` keeps: everything that is needed to go on as if nothing had happened.
+"""What `fit(resume=...)` keeps: the state that continues a run as if it had not been interrupted.
 
 One file holds the symbol, the parameters and the optimizer of every device, the metric, the random
 streams, and where in which epoch training is. It is replaced as a whole, so a killed run leaves
@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class Resuming:
-    """The keeper of a training run; without a prefix it does nothing but pass batches on.
+    """Saves and resumes a training run; without a prefix it only yields the batches.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class Resuming:
         return None if self.files is None else self.files.path
 
     def describe_interrupt(self) -> str:
-        """Return what is left of a training that was interrupted."""
+        """Return a message about how to continue an interrupted training."""
         return describe_interrupt(self.saved, self.path)
 
     # -- reading ------------------------------------------------------------------------------
 
     def continue_from(self, begin_epoch: int) -> int:
-        """Take over the file if there is one; return the epoch to begin with."""
+        """Restore from the file if there is one; return the epoch to begin with."""
         if self.files is None:
             return begin_epoch
         state = self.files.read()
@@ -178,7 +178,7 @@ class Resuming:
             self._write(epoch, nbatch)
 
     def after_epoch(self, epoch: int) -> None:
-        """Write the file: all is done up to the next epoch."""
+        """Write the file at the end of an epoch."""
         if self.files is not None:
             self._write(epoch + 1, 0)
 
@@ -234,7 +234,7 @@ class SnapshotFiles:
         return local_path(self._prefix + ("" if rank is None else f"-rank{rank}") + ".params")
 
     def write(self, state: dict[str, Any]) -> None:
-        """Write a state; of a distributed job, keep the one before."""
+        """Write a state; a distributed job also keeps the previous one."""
         if self._group is not None:
             state["workers"] = self._group.size
             if self.path.exists():
@@ -259,7 +259,7 @@ class SnapshotFiles:
         path = self._of_rank(0)
         if not path.exists():
             raise MXNetError(
-                f"To go on with another number of workers, all of them need {str(path)!r}: keep "
+                f"To continue with another number of workers, all of them need {str(path)!r}: keep "
                 "training states in a folder that all hosts share."
             )
         return _read(path)
@@ -275,13 +275,13 @@ class SnapshotFiles:
         return next(s for s in states if (s["workers"], s["epoch"], s["nbatch"]) == last)
 
     def batches_done(self, state: dict[str, Any]) -> int:
-        """Return how many batches of its epoch a state is past, for the present workers."""
+        """Return the number of completed batches in a state's epoch, per present worker."""
         if self._group is None or not self.was_resized(state):
             return state["nbatch"]
         return state["nbatch"] * state["workers"] // self._group.size
 
     def was_resized(self, state: dict[str, Any]) -> bool:
-        """Return whether a state is of another number of workers."""
+        """Return whether a state has another number of workers."""
         return self._group is not None and state["workers"] != self._group.size
 
 

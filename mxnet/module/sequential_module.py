@@ -1,4 +1,4 @@
-"""`SequentialModule`: modules in a row, each on the outputs of the one before."""
+"""`SequentialModule`: a chain of modules, each on the outputs of the previous one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SequentialModule(BaseModule):
         take_labels : bool
             Whether the labels come to this module.
         auto_wiring : bool
-            Whether its inputs are renamed to fit the outputs of the one before.
+            Whether its inputs are renamed to match the outputs of the previous module.
         """
         unknown = [key for key in kwargs if key not in self._META_KEYS]
         if unknown:
@@ -112,7 +112,7 @@ class SequentialModule(BaseModule):
         force_init: bool = False,
         allow_extra: bool = False,
     ) -> None:
-        """Give the parameters of all modules their first values."""
+        """Initialize the parameters of all modules."""
         if self.params_initialized and not force_init:
             return
         self._need_bind()
@@ -152,7 +152,7 @@ class SequentialModule(BaseModule):
         shared_module: Any = None,
         grad_req: Any = "write",
     ) -> None:
-        """Bind all modules, each to the output shapes of the one before."""
+        """Bind all modules, each to the output shapes of the previous one."""
         if self.binded and not force_rebind:
             self.logger.warning("Already bound, ignoring bind()")
             return
@@ -266,7 +266,6 @@ class SequentialModule(BaseModule):
 
 
 def _renamed(shapes: Sequence, names: Sequence[str]) -> list[DataDesc]:
-    """Return descriptions under other names."""
     if len(names) != len(shapes):
         raise AssertionError(
             f"auto_wiring: {len(shapes)} outputs cannot feed the inputs {', '.join(names)}"

@@ -19,12 +19,12 @@ def make_function(op: Op, name: str, cls: type[NDArray]) -> Callable:
 
 
 def populate(modules: dict[str, ModuleType], cls: type[NDArray]) -> None:
-    """Put a function for every registered name into its namespace module."""
+    """Add a function for every registered name to its namespace module."""
     populate_namespaces(modules, "ndarray", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[NDArray]) -> None:
-    """Give the class a method for each operator that is declared with ``method=True``."""
+    """Add a method to the class for each operator that is declared with ``method=True``."""
     for name in registry.names():
         op = registry.get(name)
         if op.method and not name.startswith("_") and not hasattr(cls, name):

@@ -54,7 +54,6 @@ def _as_list(value: Any) -> list[NDArray]:
 
 
 def _flat(value: Any, what: str) -> list[NDArray]:
-    """Return the arrays of nested lists in order."""
     if isinstance(value, list | tuple):
         return [array for part in value for array in _flat(part, what)]
     if not isinstance(value, NDArray):
@@ -76,7 +75,6 @@ def _is_true(value: Any) -> bool:
 
 
 def _nested_like(shape: Any, parts: Iterator[NDArray]) -> Any:
-    """Return the parts in lists nested as the user's were."""
     if isinstance(shape, list | tuple):
         return [_nested_like(inner, parts) for inner in shape]
     return next(parts)
@@ -171,7 +169,7 @@ def while_loop(
 
 
 def cond(pred: NDArray, then_func: Callable, else_func: Callable) -> Any:
-    """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
+    """Return the result of `then_func` if `pred` is true, else that of `else_func`.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def array(source_array: Any, ctx: Context | None = None, dtype: Any = None) -> N
 
 
 def _host_tensor(source: Any, target_dtype: torch.dtype) -> Tensor:
-    """Return what NumPy makes of the source; what is not numbers yet becomes the wanted ones."""
+    """Convert the source by NumPy; values that are not numbers get the requested dtype."""
     if isinstance(source, list | tuple) and any(isinstance(s, NDArray) for s in source):
         source = [s.asnumpy() if isinstance(s, NDArray) else s for s in source]
     try:
@@ -113,7 +113,6 @@ def _context(ctx: Any) -> Context:
 
 
 def _sizes(name: str, shape: Any) -> tuple[int, ...]:
-    """Return a shape as a tuple of int; integers of any kind will do."""
     try:
         sizes = (shape,) if isinstance(shape, int | np.integer) else shape
         return tuple([operator.index(n) for n in sizes])
@@ -125,7 +124,7 @@ def _sizes(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def _fill(op: Op, shape: Any, ctx: Context | None, dtype: Any, **kwargs: Any) -> NDArray:
-    """Make a filled array after MXNet's legacy rule that a size of 0 means unknown."""
+    """Make a filled array; by MXNet's legacy rule a size of 0 means unknown."""
     shape = _sizes(op.name, shape)
     if not shape or 0 in shape:
         if is_np_shape():  # the operators themselves know the legacy meaning only
@@ -196,7 +195,7 @@ def ones(shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: An
 def empty(
     shape: Any, ctx: Context | None = None, dtype: Any = None, stype: str | None = None
 ) -> NDArray:
-    """Make an array whose values are not set yet.
+    """Make an array with uninitialized values.
 
     Parameters
     ----------
@@ -354,7 +353,7 @@ def eye(
 def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = NDArray) -> NDArray:
     """Make an array from a NumPy array of its own dtype, by default in the same memory.
 
-    The NumPy array becomes read-only then, so that nobody changes it by accident. Arrays that
+    The NumPy array then becomes read-only, against accidental changes. Arrays that
     are read-only already are shared too, unless NumPy protects their memory.
 
     Parameters
@@ -373,7 +372,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
         return wrap_plain(array_cls, dtypes.from_numpy(np.ascontiguousarray(ndarray).copy()))
     if not ndarray.flags["C_CONTIGUOUS"]:
         raise ValueError("Only c-contiguous arrays are supported for zero-copy")
-    with suppress(ValueError):  # memory that nobody may write into, such as that of bytes
+    with suppress(ValueError):  # read-only memory, such as that of bytes
         ndarray.flags["WRITEABLE"] = True
     output = wrap_foreign(array_cls, dtypes.from_numpy(ndarray))
     ndarray.flags["WRITEABLE"] = False
@@ -381,7 +380,7 @@ def from_numpy(ndarray: np.ndarray, zero_copy: bool = True, array_cls: type = ND
 
 
 def from_torch(tensor: Tensor, grad: bool | None = None) -> NDArray:
-    """Make an array in the memory of a torch tensor; one that is not contiguous is copied.
+    """Make an array in the memory of a torch tensor; a non-contiguous one is copied.
 
     Parameters
     ----------

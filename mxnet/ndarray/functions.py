@@ -1,4 +1,4 @@
-"""Functions of arrays and numbers that are more than one operator: two-sided arithmetic, joins."""
+"""Functions of arrays and numbers with more than one operator: arithmetic, concatenation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ OPERANDS = (Handle, *NUMBERS)
 
 
 def _two_sided(operation: Operation) -> Callable:
-    """Return the function of two arrays, of an array and a number, or of two numbers."""
     overload = binary_overload(NDArray, operation)
     reversed_overload = binary_overload(NDArray, operation, reverse=True)
     on_numbers = operation.on_numbers

@@ -35,7 +35,7 @@ def index_error(index: int, axis: int, size: int) -> IndexError:
 
 
 def is_basic(key: Any) -> bool:
-    """Return whether torch reads a key as MXNet does: numbers and slices that select something.
+    """Return whether torch interprets a key as MXNet does: numbers and non-empty slices.
 
     ``x[:]`` and ``x[()]``, which are the legacy array itself, do not count.
     """
@@ -50,7 +50,7 @@ def is_basic(key: Any) -> bool:
 
 
 def selected_shape(shape: Sequence[int], key: Any) -> tuple[int, ...] | None:
-    """Return the shape in which a key names a whole array, in its order; None if it does not.
+    """Return the shape in which a key selects a whole array, in order; None otherwise.
 
     >>> selected_shape((2, 3), (None, slice(0, 2))), selected_shape((2, 3), (slice(None), 0))
     ((1, 2, 3), None)
@@ -126,7 +126,7 @@ def read_row(tensor: Tensor, index: int, keep_scalar: bool) -> Tensor:
 
 
 def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
-    """Return what a recording keeps of a read: the key, unless there are lists in it."""
+    """Return what a recording stores of a slicing: the key, unless it contains lists."""
     items = _without_ellipsis(key if isinstance(key, tuple) else (key,), len(array.shape))
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
@@ -152,7 +152,7 @@ def _is_mask(item: Any) -> bool:
 
 
 def write(tensor: Tensor, key: Any, value: Any) -> None:
-    """Write a number, an array or a nested list into the part that a key names."""
+    """Write a number, an array or a nested list into the part that a key selects."""
     write_part(tensor, *normalize(tensor, key), value)
 
 
@@ -196,13 +196,13 @@ def write_part(tensor: Tensor, key: tuple, flips: list[int], value: Any) -> None
 
 
 def apart(source: Tensor, target: Tensor) -> Tensor:
-    """Return what is to be written, copied if it lies in the same memory: reading comes first."""
+    """Return the value to write, copied if it overlaps the target."""
     shares = source.untyped_storage().data_ptr() == target.untyped_storage().data_ptr()
     return source.clone() if shares else source
 
 
 def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
-    """Return anything that NumPy makes numbers of; among floats None is NaN."""
+    """Return array-like values as numbers; among floats None is NaN."""
     values = np.asarray(value)
     if values.dtype != object:
         return values
@@ -216,7 +216,7 @@ def _host_values(value: Any, dtype: torch.dtype) -> np.ndarray:
 
 
 def _fitting(value: float, dtype: torch.dtype) -> float:
-    """Return a number as MXNet's C converts it to an integer type, also where it does not fit."""
+    """Return a number converted to an integer type as by MXNet's C code, also out of range."""
     if dtype is torch.bool:
         return value
     limits = torch.iinfo(dtype)
@@ -265,7 +265,7 @@ def normalize(tensor: Tensor, key: Any) -> tuple[tuple, list[int]]:
 
 
 def _with_lists_alone(key: list, lists: list[Tensor]) -> list:
-    """Turn numbers beside lists of indices into lists, as NumPy does; torch takes them first."""
+    """Turn numbers beside lists of indices into lists, as NumPy does; torch applies them first."""
     if not any(isinstance(part, int) for part in key):
         return key
     shape = _common_shape(lists)
@@ -288,7 +288,7 @@ def _common_shape(lists: list[Tensor]) -> torch.Size:
 def _result_axis(key: list, index: int) -> int:
     """Return the axis of the result that a slice in the key makes.
 
-    Lists of indices make axes together: where they stand if side by side, else before all others.
+    Lists of indices make joint axes: at their position if adjacent, else before all others.
     """
     lists = [i for i, part in enumerate(key) if isinstance(part, Tensor)]
     others = [i for i, part in enumerate(key) if part is None or isinstance(part, slice)]
@@ -313,7 +313,7 @@ def _without_ellipsis(items: tuple, ndim: int) -> tuple:
 
 
 def _forward_slice(item: slice, size: int) -> tuple[slice, bool]:
-    """Turn a slice with a negative step into a forward one to be flipped."""
+    """Turn a slice with a negative step into a forward slice, whose result is flipped."""
     parts = [None if p is None else _whole(p) for p in (item.start, item.stop, item.step)]
     item = slice(*parts)
     if item.step is None or item.step > 0:

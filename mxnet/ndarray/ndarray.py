@@ -85,7 +85,7 @@ _STORAGE_TYPE_ID_TO_STR = {v: k for k, v in _STORAGE_TYPE_STR_TO_ID.items()}
 
 
 def _either(array: NDArray) -> Tensor:
-    """Return a tensor of the array whose shape and dtype are asked for: plain or tracked."""
+    """Return the array's tensor, plain or tracked, to read its shape and dtype."""
     data = array._data
     if data is not None:
         return data
@@ -140,7 +140,7 @@ class NDArray(NDArrayMethods):
 
     @property
     def _as_parameter_(self) -> ctypes.c_void_p:
-        """What ``ctypes.cast(array, NDArrayHandle)`` reads, as callbacks of monitors do."""
+        """The handle that ``ctypes.cast(array, NDArrayHandle)`` reads, as in monitor callbacks."""
         _handed_out[id(self)] = self
         return ctypes.c_void_p(id(self))
 
@@ -179,7 +179,7 @@ class NDArray(NDArrayMethods):
 
     @property
     def __numpy_dtype__(self) -> np.dtype:
-        """What ``np.dtype(x)`` is; since NumPy 2.4 `dtype`, a scalar type, does not say it."""
+        """The result of ``np.dtype(x)``; NumPy 2.4 cannot derive it from `dtype`, a scalar type."""
         return np.dtype(self.dtype)
 
     @property
@@ -257,7 +257,6 @@ class NDArray(NDArrayMethods):
         return array
 
     def _read(self, key: Any) -> NDArray:
-        """Return the part that any key selects."""
         if (
             key is Ellipsis
             or (type(key) is slice and key == _FULL)
@@ -286,7 +285,6 @@ class NDArray(NDArrayMethods):
         self._write(key, value)
 
     def _write(self, key: Any, value: Any) -> None:
-        """Write into the part that any key selects."""
         memory = writable(self)
         if self._take_member(key, value):
             return
@@ -299,7 +297,7 @@ class NDArray(NDArrayMethods):
         indexing.write(memory, key, value)
 
     def _take_member(self, key: Any, value: Any) -> bool:
-        """Write an array of the graph that is being recorded, with its place in the graph.
+        """Write an array of the recorded graph, together with its node.
 
         Return whether the value is such an array.
         """
@@ -348,7 +346,7 @@ class NDArray(NDArrayMethods):
     def _basic_indexing_contiguous_flat_begin_end(
         slc_key: tuple[slice, ...], shape: tuple[int, ...]
     ) -> tuple[int, int]:
-        """Return where the block that slices select begins and ends in memory."""
+        """Return begin and end in memory of the block that slices select."""
         begin = end = 0
         for key, n in zip(slc_key, shape, strict=True):
             positions = range(*key.indices(n))
@@ -494,7 +492,7 @@ class NDArray(NDArrayMethods):
         return self._view(lambda t: t.reshape(new_shape))
 
     def _view(self, function: Callable[[Tensor], Tensor]) -> NDArray:
-        """Return the array in another shape that a function of torch makes, in its graph."""
+        """Return a view by a function of torch, connected to the graph."""
         view = derive(self, function)
         record_step(view, RESHAPING, (self,), view.shape)
         return view
@@ -539,7 +537,7 @@ class NDArray(NDArrayMethods):
         return _flatten(self)
 
     def broadcast_to(self, shape: Any) -> NDArray:
-        """Return a copy stretched to a shape; where it has 0, the size stays.
+        """Return a copy broadcast to a shape; a size of 0 is kept.
 
         Parameters
         ----------
@@ -553,7 +551,7 @@ class NDArray(NDArrayMethods):
         return _broadcast_to(self, shape)
 
     def broadcast_like(self, other: Any) -> NDArray:
-        """Return a copy stretched to the shape of another array, which may have more axes.
+        """Return a copy broadcast to the shape of another array, which may have more axes.
 
         Parameters
         ----------
@@ -612,7 +610,7 @@ class NDArray(NDArrayMethods):
         return convertible(array) if array.size == 1 else array
 
     def numpy(self) -> np.ndarray:
-        """Return a NumPy copy: `asnumpy` under the name that other frameworks have."""
+        """Return a NumPy copy, as `asnumpy`; the name of other frameworks."""
         return self.asnumpy()
 
     def asscalar(self) -> Any:
@@ -759,7 +757,6 @@ class NDArray(NDArrayMethods):
         return self._as(ndarray)
 
     def _as(self, cls: type[NDArray]) -> NDArray:
-        """Return an array of another class on the same memory."""
         array = cls.__new__(cls)
         array._data = None if self._data is None else self._data.detach()
         array._member, array._grad = self._member, self._grad
@@ -798,7 +795,7 @@ class NDArray(NDArrayMethods):
         return {"handle": bytearray(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        """Restore a pickled array; one from a missing GPU is restored on the CPU."""
         set_empty(self)
         if state["handle"] is None:
             return
@@ -828,7 +825,7 @@ class NDArray(NDArrayMethods):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make a gradient array, and let recorded computations reach this array.
+        """Allocate a gradient array, and make this array a leaf of recorded computations.
 
         Parameters
         ----------
@@ -852,7 +849,7 @@ class NDArray(NDArrayMethods):
     ) -> None:
         """Compute the gradients of this array with respect to all attached arrays.
 
-        `train_mode` is the mode in which gradients that users wrote run (`autograd.Function`);
+        `train_mode` is the mode of user-defined gradients (`autograd.Function`);
         operators keep that of the recording.
 
         Parameters

@@ -101,7 +101,7 @@ def _in_place_overload(cls: type[NDArray], operation: Operation) -> Callable:
 
 
 def add_operator_overloads(cls: type[NDArray]) -> None:
-    """Give a class its arithmetic and comparison methods."""
+    """Add the arithmetic and comparison methods to a class."""
     for dunder, operation in BY_DUNDER.items():
         set_method(cls, f"__{dunder}__", binary_overload(cls, operation))
         if operation.returns_bool:

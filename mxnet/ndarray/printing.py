@@ -1,4 +1,4 @@
-"""How arrays print, and what `asnumpy` returns."""
+"""Printing of arrays, and the result of `asnumpy`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def html(array: NDArray) -> str:
 class OneElement(np.ndarray):
     """A NumPy array of one element that ``float`` and ``int`` accept.
 
-    NumPy stopped that for shape (1,), which MXNet's ``loss.mean().asnumpy()`` has; programs print
+    NumPy refuses that for shape (1,), as of MXNet's ``loss.mean().asnumpy()``; programs print
     it with ``'%f'`` everywhere.
 
     >>> 'loss %.1f' % mx.nd.array([1.5]).asnumpy()
@@ -81,7 +81,7 @@ class OneElement(np.ndarray):
     def __array_wrap__(
         self, array: np.ndarray, context: Any = None, return_scalar: bool = False
     ) -> np.ndarray:
-        """Let `sum` and other reductions return NumPy's scalars, not arrays without axes."""
+        """Return NumPy scalars from `sum` and other reductions, not arrays without axes."""
         wrapped = super().__array_wrap__(array, context, return_scalar)
         return wrapped[()] if return_scalar else wrapped
 
@@ -93,5 +93,5 @@ class OneElement(np.ndarray):
 
 
 def convertible(array: np.ndarray) -> np.ndarray:
-    """Return an array of one element in the class that converts; others as they are."""
+    """Return an array of one element as `OneElement`, others unchanged."""
     return array.view(OneElement) if array.size == 1 and array.ndim else array

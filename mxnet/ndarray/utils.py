@@ -83,7 +83,7 @@ def save_with_info(fname: Any, data: Any, info: Mapping[str, Any] | None) -> Non
 
 
 def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
-    """Load what `save` (or MXNet) wrote: a list, or a dict when the arrays have names.
+    """Load a file of `save` or MXNet: a list, or a dict if the arrays have names.
 
     A name that ends in ``.safetensors`` is read as such a file.
 
@@ -102,7 +102,7 @@ def load(fname: Any) -> list[NDArray] | dict[str, NDArray]:
 
 
 def load_frombuffer(buf: bytes) -> list[NDArray] | dict[str, NDArray]:
-    """Load arrays from the bytes of such a file.
+    """Load arrays from the bytes of a ``.params`` file.
 
     Parameters
     ----------

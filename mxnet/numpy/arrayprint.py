@@ -1,4 +1,4 @@
-"""How arrays print: they print as NumPy's, so its options hold."""
+"""Printing of arrays by NumPy, with its options."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def array_function(self: Any, func: Any, types: Any, args: tuple, kwargs: dict[s
 
 
 def _as_numpy_returns(func: Any, result: Any) -> Any:
-    """Return several results in what NumPy's function returns them in."""
+    """Return several results in the container of NumPy's function."""
     container = _CONTAINERS.get(func)
     if container is None or not isinstance(result, list | tuple):
         return result

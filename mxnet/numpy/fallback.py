@@ -1,6 +1,6 @@
 """Functions that NumPy computes: arrays go to the host and their results come back.
 
-They have no gradient, so inside `autograd.record()` they are refused.
+They have no gradient, so inside `autograd.record()` they raise an error.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ NAMES = (
     "vander",
 )
 # fmt: on
-# They would change a copy on the host, and nobody would see it.
+# They would change a copy on the host, without any visible effect.
 IN_PLACE = (
     onp.copyto,
     onp.fill_diagonal,

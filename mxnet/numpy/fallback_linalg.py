@@ -15,7 +15,7 @@ NAMES = ("cond", "lstsq", "matrix_power", "matrix_rank", "multi_dot", "qr")
 
 
 def _lstsq(a: Any, b: Any, rcond: Any = "warn") -> Any:
-    """Solve least squares; NumPy 2 dropped ``"warn"``, which meant the precision of the machine."""
+    """Solve least squares; NumPy 2 removed ``"warn"``, which meant machine precision."""
     return onp.linalg.lstsq(a, b, rcond=-1 if rcond == "warn" else rcond)
 
 

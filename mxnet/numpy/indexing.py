@@ -58,7 +58,6 @@ def _holds_bools(item: Any) -> bool:
 
 
 def _mask_indices(item: Any, device: torch.device) -> tuple[Tensor, ...]:
-    """Return a mask as one vector of indices for each of its axes."""
     if isinstance(item, Handle):
         mask = plain(item)
     elif isinstance(item, Tensor):
@@ -80,7 +79,6 @@ def normalize(tensor: Tensor, key: Any) -> tuple[Tensor, tuple, list[int]]:
 
 
 def _without_masks(tensor: Tensor, items: tuple) -> tuple[Tensor, tuple]:
-    """Replace masks by the indices of their true elements."""
     parts: list[Any] = []
     covered = sum(_axes_of(item) for item in items)
     axis = 0

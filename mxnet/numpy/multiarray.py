@@ -223,7 +223,7 @@ class ndarray(NDArray):
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make a gradient array, and let recorded computations reach this array.
+        """Allocate a gradient array, and make this array a leaf of recorded computations.
 
         Parameters
         ----------
@@ -340,7 +340,6 @@ def _from_host(values: Any, dtype: Any) -> Tensor:
 
 
 def _without_arrays(values: Any) -> Any:
-    """Return nested lists with arrays replaced by NumPy's."""
     if isinstance(values, NDArray):
         return values.asnumpy()
     if isinstance(values, list | tuple):
@@ -351,7 +350,7 @@ def _without_arrays(values: Any) -> Any:
 def empty(
     shape: Any, dtype: Any = onp.float32, order: str = "C", ctx: Context | None = None
 ) -> ndarray:
-    """Return a new array whose values are not to be relied on.
+    """Return a new, uninitialized array.
 
     Parameters
     ----------

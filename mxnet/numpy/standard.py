@@ -49,7 +49,7 @@ SYNONYMS = {
 def asarray(
     obj: Any, dtype: Any = None, device: Context | None = None, copy: bool | None = None
 ) -> ndarray:
-    """Return an array of the values; an array is returned as it is, unless it must change.
+    """Return an array of the values; an array is returned unchanged if possible.
 
     Unlike `array` it keeps integers and bools of Python.
 

@@ -1,4 +1,4 @@
-"""Optimizers that divide by a size of past gradients: AdaGrad, AdaDelta, RMSProp, Ftrl, Adam."""
+"""Optimizers with adaptive rates: AdaGrad, AdaDelta, RMSProp, Ftrl, Adam."""
 
 from __future__ import annotations
 
@@ -63,12 +63,11 @@ class Adam(ListOptimizer):
         return self._zero_state(weight), self._zero_state(weight)
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Put bias correction into the rate."""
         return {"lr": batch.lr * bias_correction(self.beta1, self.beta2, batch.t)}
 
 
 def bias_correction(beta1: float, beta2: float, t: int) -> float:
-    """Return the factor of Adam's rate that makes up for moments that start at 0.
+    """Return Adam's bias correction of the rate, for moments that start at 0.
 
     >>> bias_correction(0.5, 0.75, 1)
     1.0
@@ -114,13 +113,12 @@ class Adamax(ListOptimizer):
         self.beta2 = beta2
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Put bias correction into the rate."""
         return {"lr": batch.lr / (1.0 - self.beta1**batch.t)}
 
 
 @register
 class Nadam(ListOptimizer):
-    """Adam with Nesterov's look ahead and a momentum that grows along a schedule.
+    """Adam with Nesterov momentum, which increases by a schedule.
 
     With ``u_t = b1 (1 - 0.96^(t schedule_decay) / 2)`` and ``U_t`` the product of all ``u`` so
     far: ``w -= lr ((1 - u_t) g / (1 - U_t) + u_t+1 m / (1 - U_t u_t+1)) / (sqrt(v') + eps)``,
@@ -168,7 +166,6 @@ class Nadam(ListOptimizer):
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Advance the schedule of the momentum."""
         now = self._momentum(batch.t)
         self.m_schedule *= now
         ahead = self._momentum(batch.t + 1)
@@ -289,11 +286,11 @@ class AdaDelta(ListOptimizer):
         self.epsilon = epsilon
 
     def _rates(self, indices: Sequence[Index]) -> tuple[list[float], list[float]]:
-        """Return rates that nothing reads, and decays: no step asks the scheduler."""
+        """Return unused rates, and decays; AdaDelta does not call the scheduler."""
         return [1.0] * len(indices), [self._get_wd(i) for i in indices]
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, NDArray]:
-        """Return the running squares of gradients and of moves."""
+        """Return the running squares of gradients and of updates."""
         return self._zero_state(weight), self._zero_state(weight)
 
 
@@ -347,7 +344,7 @@ class RMSProp(ListOptimizer):
         self.clip_weights = clip_weights
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray, ...]:
-        """Return the running square; centered also the running mean and the last move."""
+        """Return the running square; if centered, also the running mean and the last update."""
         return tuple(self._zero_state(weight) for _ in range(3 if self.centered else 1))
 
     @property

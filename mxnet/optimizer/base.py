@@ -1,4 +1,4 @@
-"""`Optimizer`: learning rates, weight decay and their multipliers, counted updates, registry."""
+"""`Optimizer`: learning rates, weight decay and their multipliers, update counts, registry."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def warn_of_half(name: str) -> None:
 
 
 def _unknown_argument(optimizer: type, argument: str) -> str:
-    """Return the message about an argument that an optimizer does not have."""
     options = dict.fromkeys(
         name
         for base in optimizer.__mro__
@@ -124,7 +123,7 @@ class Optimizer:
         self.lr: Any = learning_rate  # a float; None stays None, as in MXNet
         if lr_scheduler is not None and learning_rate is not None:
             if lr_scheduler.base_lr not in (learning_rate, DEFAULT_BASE_LR):
-                print(  # noqa: T201 (MXNet prints this, also where nobody gave the schedule a rate)
+                print(  # noqa: T201 (MXNet prints this even if the schedule has no explicit rate)
                     "learning rate from ``lr_scheduler`` has been overwritten by "
                     "``learning_rate`` in optimizer."
                 )
@@ -214,7 +213,7 @@ class Optimizer:
         return None
 
     def create_state_multi_precision(self, index: Index, weight: NDArray) -> Any:
-        """Return the state, of a 16-bit weight in mixed precision (32-bit copy, state of it).
+        """Return the state; for a 16-bit weight in mixed precision (32-bit copy, its state).
 
         Parameters
         ----------
@@ -231,7 +230,7 @@ class Optimizer:
         return self.create_state(index, weight)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: Any) -> None:
-        """Change a weight, and its state, by its gradient.
+        """Update a weight and its state by its gradient.
 
         Parameters
         ----------
@@ -247,7 +246,7 @@ class Optimizer:
         raise NotImplementedError(f"{type(self).__name__} must override update")
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Do `update`; of a 16-bit weight in mixed precision on its 32-bit copy.
+        """Call `update`, for a 16-bit weight in mixed precision on its 32-bit copy.
 
         Parameters
         ----------
@@ -271,13 +270,13 @@ class Optimizer:
 
     @property
     def learning_rate(self) -> float:
-        """The rate at this number of updates, without multipliers."""
+        """The current rate, without multipliers."""
         if self.lr_scheduler is not None:
             return self.lr_scheduler(self.num_update)
         return self.lr
 
     def set_learning_rate(self, lr: float) -> None:
-        """Set the rate; with a scheduler that is refused.
+        """Set the rate; this raises an error if there is a scheduler.
 
         Parameters
         ----------
@@ -303,7 +302,7 @@ class Optimizer:
         raise DeprecationWarning("set_lr_scale was removed; use set_lr_mult.")
 
     def set_lr_mult(self, args_lr_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the rate by name or index, over those that the symbol has.
+        """Set multipliers of the rate by name or index; they override the symbol's.
 
         Parameters
         ----------
@@ -313,7 +312,7 @@ class Optimizer:
         self.lr_mult = {**self._symbol_multipliers("__lr_mult__"), **args_lr_mult}
 
     def set_wd_mult(self, args_wd_mult: Mapping[Index, float]) -> None:
-        """Set multipliers of the decay by name or index, over the symbol's and the default 0s.
+        """Set multipliers of the decay by name or index; they override all other multipliers.
 
         Parameters
         ----------
@@ -352,7 +351,6 @@ class Optimizer:
         return self._get_wds([index])[0]
 
     def _multiplied(self, value: float, indices: Sequence[Index], which: str) -> list[float]:
-        """Return a value times each parameter's own multiplier: its Parameter's, else by key."""
         multipliers, parameters, names = getattr(self, which), self.param_dict, self.idx2name
         if not parameters and not multipliers:
             return [value] * len(indices)
@@ -376,7 +374,7 @@ class Optimizer:
     # -- counting -----------------------------------------------------------------------------
 
     def _set_current_context(self, device_id: int) -> None:
-        """Count the updates of this device from now on."""
+        """Select the device whose updates are counted."""
         self._index_update_count = self._all_index_update_counts.setdefault(device_id, {})
 
     def _update_count(self, index: Index | Sequence[Index]) -> None:

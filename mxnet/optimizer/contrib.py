@@ -1,4 +1,4 @@
-"""Optimizers that MXNet keeps among its contributions: row-wise AdaGrad, and AdamW."""
+"""MXNet's contributed optimizers: row-wise AdaGrad, and AdamW."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AdamW(ListOptimizer):
     """Adam with decoupled weight decay: ``w -= eta (lr' m / (sqrt(v) + eps) + wd w)``.
 
     1.9.1 has the operators for it, but no optimizer. Moments are Adam's of
-    ``clip(rescale_grad g)``. The rate rules both the step and the decay.
+    ``clip(rescale_grad g)``. The rate scales both the step and the decay.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class AdamW(ListOptimizer):
         self.correct_bias = correct_bias
 
     def _numbers(self, batch: Batch) -> dict[str, float]:
-        """Put bias correction into the step's rate, but not into the decay's."""
+        """Apply bias correction to the step's rate, but not to the decay's."""
         t, corrects = batch.t, self.correct_bias
         factor = bias_correction(self.beta1, self.beta2, t) if corrects else 1.0
         return {"lr": factor, "eta": batch.lr}

@@ -83,7 +83,7 @@ class LARS(ListOptimizer):
         return name.endswith("_weight")
 
     def _get_lrs(self, indices: Any) -> list[float]:
-        """Return the plain rates, and store the common one of this call and of the last one."""
+        """Return the plain rates, and store the common rate of this call and the previous one."""
         rate = self.learning_rate
         self.last_lr, self.cur_lr = rate if self.cur_lr is None else self.cur_lr, rate
         return self._multiplied(rate, indices, "lr_mult")
@@ -93,7 +93,7 @@ class LARS(ListOptimizer):
         super()._update(index, weight, grad, state, mixed)
 
     def _first_updated(self, index: Any, weight: Any) -> frozenset[Index]:
-        """Return the parameters that 1.9.1 updates together first: they share a data type."""
+        """Return the parameters of one data type that 1.9.1 updates together first."""
         if not isinstance(index, list | tuple):
             return frozenset((index,))
         alike = [i for i, w in zip(index, weight, strict=True) if w.dtype == weight[0].dtype]
@@ -115,7 +115,6 @@ class LARS(ListOptimizer):
             self._whole_weight = None
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Do SGD's step with each layer's own rate."""
         adapted = [i for i, index in enumerate(batch.indices) if self._adapts(index)]
         whole = batch.weights if self._whole_weight is None else [self._whole_weight]
         rates = [batch.lr] * len(batch.weights)
@@ -139,7 +138,7 @@ class LARS(ListOptimizer):
 
 @register
 class LAMB(ListOptimizer):
-    """Adam's direction, its length set by the weight's norm: ``w -= lr (|w| / |d|) d``.
+    """Adam's direction, scaled by the weight's norm: ``w -= lr (|w| / |d|) d``.
 
     ``d = m / (sqrt(v) + eps) + wd w`` with Adam's moments of ``clip(rescale_grad g)``.
 
@@ -263,7 +262,6 @@ class LBSGD(ListOptimizer):
         )
 
     def _multiplier(self, updates: int) -> float:
-        """Return the factor of the rate after a number of updates."""
         warmup = self.warmup_epochs * self.updates_per_epoch
         if updates >= warmup:
             return self.batch_scale
@@ -276,7 +274,6 @@ class LBSGD(ListOptimizer):
         return min(max(sqrt(above / (below + wd * above + 1e-18)), 0.01), 100.0)
 
     def _sum(self, index: Index, grad: Tensor) -> tuple[Tensor, int]:
-        """Add a gradient to those since the last step; return the sum and the count so far."""
         held = self.cumgrads.get(index, {"cum_grad": 0, "num_cums": self.init_updates})
         total, count = held["cum_grad"], held["num_cums"] + 1
         if isinstance(total, NDArray):

@@ -131,7 +131,7 @@ class Group:
     def batches(
         self, grads: list[Tensor], lrs: list[float], wds: list[float], times: list[int]
     ) -> list[Batch]:
-        """Return the parts with one rate, one decay and one count of updates."""
+        """Return the batches of equal rate, decay and update count."""
         if self.positions is not None:
             lrs = [lrs[i] for i in self.positions]
             wds = [wds[i] for i in self.positions]
@@ -163,7 +163,7 @@ class Group:
 
 
 class Plan:
-    """The groups of a list of parameters, valid for these very tensors and states."""
+    """The groups of a list of parameters, valid for the same tensor and state objects."""
 
     __slots__ = ("groups", "held", "indices")
 
@@ -180,11 +180,11 @@ class Plan:
 
     def fits(self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any]) -> bool:
         """Return whether these are the parameters and states of this plan."""
-        held, kept = self.held
+        held, plan_states = self.held
         return (
             len(weights) == len(held)
             and all(map(is_, weights, held))
-            and all(map(is_, states, kept))
+            and all(map(is_, states, plan_states))
             and list(indices) == self.indices
         )
 
@@ -286,7 +286,7 @@ class ListOptimizer(Optimizer):
         return {}
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Change the weights of a batch, and their states, in place; `numbers` override others."""
+        """Update the weights of a batch and their states in place; `numbers` override others."""
         rule, states = self.rule, batch.states
         if self.stateless_rule is not None and states == [None]:
             rule, states = self.stateless_rule, []
@@ -310,11 +310,11 @@ class ListOptimizer(Optimizer):
         rule(batch.weights, batch.grads, *states, **values)
 
     def update(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Change a weight by its gradient, or several, given as lists."""
+        """Update a weight by its gradient, or several, given as lists."""
         self._update(index, weight, grad, state, False)
 
     def update_multi_precision(self, index: Any, weight: Any, grad: Any, state: Any) -> None:
-        """Do `update`; of 16-bit weights in mixed precision on their 32-bit copies."""
+        """Call `update`, for 16-bit weights in mixed precision on their 32-bit copies."""
         if _unwrap(type(self).update) is ListOptimizer.update:
             self._update(index, weight, grad, state, bool(self.multi_precision))
             return
@@ -402,7 +402,6 @@ class ListOptimizer(Optimizer):
     def _plan(
         self, indices: Sequence[Index], weights: list[Tensor], states: Sequence[Any], mixed: bool
     ) -> Plan:
-        """Return the groups of these parameters, those of the last step if nothing changed."""
         plans = self.__dict__.setdefault("_plans", {})
         # each device has its own counts, and the same indices
         stateless = self.ignores_copies and not self.momentum
@@ -460,7 +459,6 @@ class ListOptimizer(Optimizer):
     # -- row_sparse ---------------------------------------------------------------------------
 
     def _is_lazy(self, weight: NDArray, grad: NDArray) -> bool:
-        """Return whether only the rows of the gradient change."""
         return self.lazy_update and grad.stype == "row_sparse"
 
     def _update_sparse(
@@ -506,7 +504,6 @@ class ListOptimizer(Optimizer):
     def _step_rows(
         self, index: Index, weight: NDArray, grad: Any, state: Any, lr: float, wd: float
     ) -> None:
-        """Step on the rows that the gradient has."""
         rows = grad._indices
         held = [all_rows(weight), *(None if s is None else all_rows(s) for s in _kinds(state))]
         parts = [None if h is None else h.index_select(0, rows) for h in held]
@@ -519,14 +516,14 @@ class ListOptimizer(Optimizer):
 
 
 def zero_state(weight: NDArray, stype: str = "default") -> NDArray:
-    """Return zeros of a weight's shape, type and device, laid out in memory as the weight is."""
+    """Return zeros of a weight's shape, type, device and memory layout."""
     if stype != "default" or weight.stype != "default":
         return zeros(weight.shape, ctx=weight.context, dtype=weight.dtype, stype=stype)
     return wrap_plain(NDArray, torch.zeros_like(plain(weight)), weight._ctx)
 
 
 def _dense_form(held: Any, copies: list[tuple[Any, Tensor]]) -> Any:
-    """Return a weight or state in dense arrays: the same memory, or a copy that is noted."""
+    """Return a weight or state in dense arrays: the same memory, or a recorded copy."""
     if isinstance(held, tuple | list):
         return tuple(_dense_form(part, copies) for part in held)
     if held is None or held.stype == "default":

@@ -14,7 +14,6 @@ from .updater import Updater, get_updater
 
 
 def _flatten_list(nested: list[list]) -> list:
-    """Return the elements of lists as one list."""
     return [element for part in nested for element in part]
 
 

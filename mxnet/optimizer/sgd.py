@@ -143,7 +143,7 @@ class Signum(ListOptimizer):
 
 @register
 class DCASGD(ListOptimizer):
-    """SGD for delayed gradients, corrected by how far the weight has moved meanwhile.
+    """SGD for delayed gradients, corrected by the change of the weight since then.
 
     ``m = mu m - lr (g + wd w + lamda g^2 (w - w_before))``;  ``w += m``.
 
@@ -171,7 +171,7 @@ class DCASGD(ListOptimizer):
         self.lamda = lamda
 
     def create_state(self, index: Index, weight: NDArray) -> tuple[NDArray | None, NDArray]:
-        """Return the momentum, or None, and the weight as it is."""
+        """Return the momentum or None, and a copy of the weight."""
         return (self._zero_state(weight) if self.momentum else None), weight.copy()
 
 
@@ -195,7 +195,6 @@ class SGLD(ListOptimizer):
     in_order = True  # random numbers are drawn parameter after parameter
 
     def _step_batch(self, batch: Batch, **numbers: float) -> None:
-        """Take half a step, then add noise."""
         super()._step_batch(batch, lr=batch.lr / 2)
         for weight in batch.weights:
             array = wrap_plain(NDArray, weight)

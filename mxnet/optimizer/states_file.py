@@ -41,7 +41,7 @@ PICKLE_PROTOCOL = 4  # the newest that every Python of MXNet reads
 
 
 class UnreadableStates(FormatError, pickle.UnpicklingError):
-    """Bytes that hold no optimizer states, or damaged ones."""
+    """Raised for bytes that are not optimizer states, or are damaged."""
 
 
 def read_states(data: bytes, live: Optimizer | None = None) -> dict | tuple[dict, Optimizer]:
@@ -87,7 +87,7 @@ def dump_states(held: dict | tuple[dict, Optimizer]) -> bytes:
 
 
 class _Describer:
-    """Turns values into JSON, with arrays as places in the pickled bytes."""
+    """Turns values into JSON, with arrays as ranges in the pickled bytes."""
 
     def __init__(self, pickled: bytes) -> None:
         self.pickled = pickled
@@ -143,7 +143,7 @@ class _Describer:
         return {"borrowed": list(Named.of(value))}
 
     def place(self, record: bytes | None) -> list[int] | str | None:
-        """Return where a record lies in the pickled bytes, its length and checksum."""
+        """Return a record's offset in the pickled bytes, its length and checksum."""
         if record is None:
             return None
         at = self.pickled.find(record, self.search_from)
@@ -156,8 +156,6 @@ class _Describer:
 
 
 class _Description:
-    """Builds the values that a description names."""
-
     def __init__(self, data: bytes) -> None:
         self.has_names = False  # of objects that come from the program
         if len(data) < FOOTER.size:

@@ -1,4 +1,4 @@
-"""What values may come from a file of optimizer states, and how they are made.
+"""Values that may come from a file of optimizer states, and their construction.
 
 Only known kinds are made, and every field is checked: numbers, text, containers, arrays, the
 optimizers and schedulers that are imported already, and objects of the program's own classes that
@@ -42,7 +42,7 @@ REFERENCES = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
 
 
 class Named(NamedTuple):
-    """Represents an object that a file does not hold: the names of its class, or its own."""
+    """Represents an object that is not in a file, by the name of its class or its own name."""
 
     module: str
     name: str
@@ -55,7 +55,7 @@ class Named(NamedTuple):
 
 
 def is_data(kind: type) -> bool:
-    """Return whether objects of a class are their fields: made without running anything.
+    """Return whether objects of a class are plain data, constructed without running code.
 
     >>> is_data(type("Pair", (), {})), is_data(dict)
     (True, False)
@@ -104,7 +104,7 @@ def subclasses(base: type) -> Iterator[type]:
 
 
 def resolve(read: Any, live: Any, path: str = "") -> Any:
-    """Return what was read, with the program's objects where the file has their names.
+    """Return the values read, with names replaced by the program's objects.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def _advice(path: str, missing: Named) -> str:
 
 
 MAX_DEPTH = 40  # containers inside each other
-MAX_VALUES = 1_000_000  # values, counted as often as they can be reached
+MAX_VALUES = 1_000_000  # values, counted once per reference
 _NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
 _DTYPES = {
     name: np.dtype(name)
@@ -168,7 +168,7 @@ def build(value: Any) -> Any:
     """Return what `read_pickle` gave, with arrays and objects in place of the calls.
 
     Values that are shared stay shared. Cycles, and containers that grow beyond all bounds when
-    shared parts are counted as often as they occur, are refused.
+    shared parts count once per reference, are refused.
     """
     return _Builder().build(value)[0]
 
@@ -219,7 +219,7 @@ def make_object(module: str, name: str, fields: Any) -> Any:
 
 
 def _default_fields(kind: type) -> dict[str, Any]:
-    """Return the fields of a new optimizer of ours, for files that do not have all of them."""
+    """Return the default fields of one of our optimizers, for files that lack some."""
     if not issubclass(kind, Optimizer):
         return {}
     base = kind if kind.__module__.startswith("mxnet.") else Optimizer
@@ -302,7 +302,6 @@ def _check_fields(kind: type, fields: Any) -> None:
 
 
 def _default_types(kind: type) -> dict[str, tuple]:
-    """Return the types of fields whose arguments have numbers as defaults."""
     types: dict[str, tuple] = {}
     for base in kind.__mro__[:-1]:
         if "__init__" not in vars(base):
@@ -317,7 +316,7 @@ def _default_types(kind: type) -> dict[str, tuple]:
 
 
 class _Builder:
-    """Walks the data once; what is shared is built once."""
+    """Walks the data once; shared values are built once."""
 
     def __init__(self) -> None:
         self.built: dict[int, tuple[Any, int]] = {}  # by identity: the value, and its size

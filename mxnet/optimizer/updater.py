@@ -107,7 +107,7 @@ class Updater:
         return state
 
     def set_states(self, states: bytes) -> None:
-        """Replace all states by those that `get_states` returned, here or in MXNet.
+        """Replace all states by a result of `get_states`, of MXNext or MXNet.
 
         The optimizer is replaced too if it was saved with them. Bytes that hold anything but
         arrays, numbers, text, containers, optimizers and their schedulers are refused.
@@ -120,7 +120,7 @@ class Updater:
         self.states_synced = dict.fromkeys(read, False)
 
     def get_states(self, dump_optimizer: bool = False) -> bytes:
-        """Return all states as bytes that MXNet reads too, perhaps with the optimizer."""
+        """Return all states as bytes that MXNet reads too, optionally with the optimizer."""
         held = (self.states, self.optimizer) if dump_optimizer else self.states
         return dump_states(held)
 
@@ -141,7 +141,7 @@ def takes_all(optimizer: Optimizer) -> bool:
 
 
 def takes_single(optimizer: Optimizer) -> bool:
-    """Return whether a program overrides `update` of one of ours, but not what calls it."""
+    """Return whether a program overrides `update` of one of our optimizers, but not its callers."""
     return (
         isinstance(optimizer, ListOptimizer)
         and not _is_ours(type(optimizer).update)
@@ -151,7 +151,6 @@ def takes_single(optimizer: Optimizer) -> bool:
 
 @lru_cache(maxsize=256)
 def _are_ours(functions: tuple[Callable, ...]) -> bool:
-    """Return whether no program has overridden any of these methods."""
     return all(map(_is_ours, functions))
 
 
@@ -161,7 +160,7 @@ def _is_ours(function: Callable) -> bool:
 
 
 def get_updater(optimizer: Optimizer) -> Updater:
-    """Return an `Updater` of an optimizer: what a key-value store calls with gradients.
+    """Return an `Updater` of an optimizer, which a key-value store calls with gradients.
 
     Parameters
     ----------

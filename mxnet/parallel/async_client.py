@@ -1,4 +1,4 @@
-"""How a worker reaches the servers of `dist_async`: one connection to each, calls in order."""
+"""Connections of a worker to the servers of `dist_async`: one to each, with calls in order."""
 
 from __future__ import annotations
 
@@ -15,24 +15,17 @@ from .channel import Channel, ChannelError, connect, escape
 from .group import Group
 from .heartbeat import WorkerFailed, parse_record
 
-MAX_UNANSWERED = 64  # pushes on their way to one server
+MAX_UNANSWERED = 64  # pushes in flight to one server
 WAIT_SECONDS = 0.5  # after which a wait looks whether the job has failed
 
 
 def publish(store: Any, name: str, server: AsyncServer) -> None:
-    """Tell the workers where a server is."""
+    """Publish the address of a server to the workers."""
     store.set(f"async/{name}", json.dumps({"address": list(server.address)}))
 
 
 class Peer:
-    """The connection to one server.
-
-    Parameters
-    ----------
-    group : Group
-    name : str
-        Of the server, "server0" or "worker1", as it was published.
-    """
+    """The connection to one server, which published its address as ``server0`` or ``worker1``."""
 
     def __init__(self, group: Group, name: str) -> None:
         self.group, self.name = group, name
@@ -48,7 +41,6 @@ class Peer:
             self._fail(f"joining {self._where}", time.monotonic(), error)
 
     def _find(self, seconds: float) -> tuple[str, int]:
-        """Return where the server is, after waiting for it."""
         store, monitor, key = self.group.store, self.group.monitor, f"async/{self.name}"
         start = time.monotonic()
         while not store.check([key]):
@@ -59,7 +51,7 @@ class Peer:
         return str(host), int(port)
 
     def push(self, content: Mapping[str, Any], data: Data) -> None:
-        """Start a call whose answer is only waited for by a later call."""
+        """Start a call without waiting; a later call receives its answer."""
         while self._unanswered >= MAX_UNANSWERED:
             self._receive("push")
         self._send("push", {"call": "push", **content}, data)
@@ -104,14 +96,14 @@ class Peer:
         return data
 
     def _fail(self, what: str, start: float, error: ChannelError | None) -> NoReturn:
-        """Raise an error that says which process is lost, and what this one was doing."""
+        """Raise an error that names the lost process, and what this one was doing."""
         monitor = self.group.monitor
         if error is not None:
             monitor.suspect()
             monitor.wait_for_failure(8.0)
         monitor.has_failed = monitor.has_unfinished = True
         why = "does not answer" if error is None else f"is lost: {error}"
-        failure = monitor.failure or {"why": f"cannot go on: {self._where} {why}"}
+        failure = monitor.failure or {"why": f"cannot continue: {self._where} {why}"}
         raise WorkerFailed(monitor.describe(what, time.monotonic() - start, failure)) from None
 
     def close(self) -> None:
@@ -121,13 +113,7 @@ class Peer:
 
 
 class AsyncClient:
-    """All servers of a job as a worker sees them; without servers every worker is one.
-
-    Parameters
-    ----------
-    group : Group
-        Of a job that was launched.
-    """
+    """A worker's connections to all servers of a job; without servers every worker is one."""
 
     def __init__(self, group: Group) -> None:
         count = 0 if group.job is None else group.job.servers

@@ -1,4 +1,4 @@
-"""What a server of `dist_async` holds, and the calls that workers make on it.
+"""The server of `dist_async`: its arrays, and the calls of workers.
 
 `AsyncServer` runs in a server process, or in every worker of a job without servers. Each worker
 has a connection of its own, on which calls are answered in order; one lock puts the calls of all
@@ -72,15 +72,7 @@ def _is_ours(value: Any) -> bool:
 
 
 class AsyncServer(Listener):
-    """Holds arrays, and applies what workers push.
-
-    Parameters
-    ----------
-    host : str
-        The address to listen at.
-    workers : int
-        Number of workers of the job.
-    """
+    """Holds arrays, and applies what workers push."""
 
     def __init__(self, host: str, workers: int) -> None:
         self._store = KVStore("local")
@@ -131,7 +123,7 @@ class AsyncServer(Listener):
         return []
 
     def _await_slowest(self, keys: Sequence[Key], worker: int) -> None:
-        """Hold the answer back while this worker is too far ahead of another that still runs."""
+        """Delay the response while this worker is too far ahead of another running one."""
 
         def is_close() -> bool:
             others = self._present - {worker}
@@ -152,7 +144,6 @@ class AsyncServer(Listener):
         return [pack_array(self._store._stored[key]) for key in keys]
 
     def _pull_rows(self, data: Data, keys: Sequence[Key], worker: int) -> Data:
-        """Return the rows of one row_sparse array that are asked for."""
         stored: Any = self._store._stored[keys[0]]
         return [pack_array(stored.retain(unpack_array(data[0])))]
 
@@ -162,7 +153,7 @@ class AsyncServer(Listener):
         return []
 
     def _change_settings(self, data: Data, settings: Sequence[Any], worker: int) -> Data:
-        """Follow rank 0's learning rate, weight decay and gradient scale."""
+        """Apply rank 0's learning rate, weight decay and gradient scale."""
         rate, decay, scale = settings
         optimizer = self._store._states_of("change").optimizer
         optimizer.wd, optimizer.rescale_grad = decay, scale
@@ -174,7 +165,7 @@ class AsyncServer(Listener):
         return [self._store._states_of("save").get_states()]
 
     def _load_states(self, data: Data, worker: int) -> Data:
-        """Set the states of all keys; those of other servers' keys do no harm."""
+        """Set the states of all keys; states of other servers' keys are harmless."""
         self._store._states_of("load").set_states(bytes(data[0]))
         return []
 
@@ -196,7 +187,7 @@ class ServerTrace:
     def record(
         self, name: str, worker: int, request: Mapping[str, Any], data: Data
     ) -> Iterator[None]:
-        """Record the time that a call takes, once its turn has come."""
+        """Record the duration of a call, without its waiting time."""
         start = time.time_ns() / 1000
         yield
         if self._records and name != "profile":
@@ -206,7 +197,7 @@ class ServerTrace:
             self._events.append({**event, "pid": os.getpid(), "tid": worker, "args": arguments})
 
     def control(self, command: str, value: str) -> None:
-        """Follow a command of `mx.profiler`; file names are those of this server alone."""
+        """Run a command of `mx.profiler`; every server writes a trace file of its own."""
         if command == "config" and value:
             self._path = Path(value)
         elif command in ("run", "stop"):

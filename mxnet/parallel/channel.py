@@ -1,8 +1,8 @@
-"""Connections between the processes of a job, which prove to each other that they belong to it.
+"""Authenticated connections between the processes of a job.
 
 Both ends of a new connection show by HMAC-SHA256 that they know the job's secret, without sending
 it. Every message then carries a keyed checksum (BLAKE2) over its content and its number, so that
-none can be forged, changed, repeated or left out; on loopback, where nobody is in between, arrays
+none can be forged, changed, repeated or left out; on loopback, which cannot be intercepted, arrays
 are left out of it. A message is JSON and some byte strings; nothing is unpickled. Before the proof
 a peer can send a few bytes of a fixed size, for a few seconds.
 
@@ -70,7 +70,7 @@ def is_loopback(host: str) -> bool:
 
 
 def escape(text: object, limit: int = 1000) -> str:
-    r"""Return text of another process for messages: one line, without control codes, and cut.
+    r"""Return text of another process for messages: one truncated line without control codes.
 
     >>> escape("no\x1b[2J file")
     'no\\x1b[2J file'
@@ -81,20 +81,13 @@ def escape(text: object, limit: int = 1000) -> str:
 
 
 class Channel:
-    """One proven connection; `connect` and `Listener` make them.
-
-    Parameters
-    ----------
-    sock : socket
-    send_key, receive_key : bytes
-        Keys of the checksums of either direction.
-    """
+    """One authenticated connection, made by `connect` or a `Listener`; each direction has a key."""
 
     def __init__(self, sock: socket.socket, send_key: bytes, receive_key: bytes) -> None:
         self._socket = sock
         self._keys = [send_key, receive_key]
         self._counts = [0, 0]  # messages sent and received
-        # On loopback only the system itself could change arrays on their way.
+        # On loopback only the system itself could change arrays in transit.
         self._is_local = is_loopback(str(sock.getpeername()[0]))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -156,14 +149,14 @@ class Channel:
         return bool(poll.poll(seconds * 1000))
 
     def set_timeout(self, seconds: float | None) -> None:
-        """Limit how long each part of a message is waited for."""
+        """Set the timeout for each part of a message."""
         try:
             self._socket.settimeout(seconds)
         except OSError as error:  # it is closed
             raise _lost(error) from None
 
     def close(self) -> None:
-        """End the connection; whoever waits at either end gets an error."""
+        """Close the connection; calls that wait at either end raise an error."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -193,17 +186,7 @@ def _prove(secret: bytes, role: str, nonces: bytes) -> bytes:
 
 
 def connect(host: str, port: int, seconds: float, secret: bytes | None = None) -> Channel:
-    """Connect to a process of the job, and try again until it is there.
-
-    Parameters
-    ----------
-    host, port
-        Where a `Listener` is.
-    seconds
-        How long to try.
-    secret : bytes, optional
-        By default that of this process's job.
-    """
+    """Connect to a `Listener` of the job; retry for up to `seconds`."""
     secret = read_secret() if secret is None else secret
     end = time.monotonic() + seconds
     while True:
@@ -257,17 +240,8 @@ def _prove_as_server(sock: socket.socket, secret: bytes) -> Channel:
 class Listener:
     """Accepts connections, and serves each that proves the secret in a thread of its own.
 
-    Parameters
-    ----------
-    host : str
-        The address to listen at. If it is not one of this machine (a name that leads here through
-        a proxy, for example), all interfaces are listened at.
-    port : int
-        0 for any free port.
-    serve : function of a Channel
-        It may return or raise when the connection ends.
-    secret : bytes, optional
-        By default that of this process's job.
+    If `host` is not an address of this machine (but of a proxy, for example), it listens on all
+    interfaces. Port 0 means any free port. The default secret is that of this process's job.
     """
 
     def __init__(
@@ -341,7 +315,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def closing_listeners() -> Iterator[None]:
-    """Turn strangers away from sockets that begin to listen inside this block, at its end.
+    """At the end of the block, refuse further connections to sockets that began to listen in it.
 
     Gloo listens for as long as its process group lives, although its members are connected when
     the group has been made, and aborts the process when strangers use up its file descriptors.
@@ -372,7 +346,6 @@ def _listening_descriptors() -> set[int]:
 
 
 def _is_foreign(host: str, family: int) -> bool:
-    """Return whether an address is not one of this machine."""
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((host, 0))

@@ -1,6 +1,6 @@
 """Horovod's names for exchanges of arrays and objects between workers.
 
-Before an exchange the workers compare what they ask for: if arrays do not fit together, all of
+Before an exchange the workers compare their arguments: if arrays do not match, all of
 them raise the same error.
 """
 
@@ -65,7 +65,7 @@ def _name(kind: str, name: str | None) -> str:
 
 
 def _agree(group: Group, kind: str, facts: str, problem: str | None = None) -> None:
-    """Raise on all workers unless all make the same call, and none of them a wrong one."""
+    """Raise on all workers unless all make the same, valid call."""
     own = f"{kind} of {facts}" if problem is None else problem
     texts = group.gather_text(own, f"a comparison of {kind}")
     if problem is not None:
@@ -75,7 +75,6 @@ def _agree(group: Group, kind: str, facts: str, problem: str | None = None) -> N
 
 
 def _describe(tensor: Tensor, rows: bool = True) -> str:
-    """Return the shape, perhaps without the first dimension, and the type of a tensor."""
     shape = tuple(tensor.shape) if rows else ("any", *tensor.shape[1:])
     return f"{shape} {str(tensor.dtype).removeprefix('torch.')}"
 
@@ -88,7 +87,7 @@ def _choose_op(kind: str, average: bool | None, op: int | None) -> int:
     if op == Adasum:
         raise MXNetError(f"{kind}: Adasum is not supported; use Average or Sum.")
     if op not in (Average, Sum, *_OTHER_OPS):
-        raise InvalidValue(f"{kind}: op {op!r} is none of Average, Sum, Min, Max and Product.")
+        raise InvalidValue(f"{kind}: op {op!r} is not one of Average, Sum, Min, Max, Product.")
     return op
 
 
@@ -385,7 +384,7 @@ def broadcast(
 
 
 def find_root(group: Group, root_rank: int) -> int:
-    """Return the number in a group of a worker, given by its number among all."""
+    """Return a worker's rank in a group from its rank among all workers."""
     if root_rank not in group.ranks:
         raise InvalidValue(f"root_rank {root_rank} is not among the workers {group.ranks}.")
     return group.ranks.index(root_rank)
@@ -398,7 +397,7 @@ def alltoall(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Send a part of an array to each worker, and return the parts that came for this one.
+    """Send a part of an array to each worker, and return the received parts.
 
     Parameters
     ----------
@@ -430,7 +429,6 @@ def alltoall(
 
 
 def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str | None]:
-    """Return how many rows go to each worker, and what is wrong with that."""
     rows = len(data) if data.dim() else 0
     if splits is None:
         problem = f"{rows} rows cannot be split evenly over {size} workers" if rows % size else None
@@ -447,7 +445,7 @@ def _read_splits(data: Tensor, splits: Any, size: int) -> tuple[list[int], str |
 def _exchange_rows(
     group: Group, data: Tensor, counts: Sequence[int], received: Sequence[int], what: str
 ) -> Tensor:
-    """Send consecutive rows to the workers; return those that came, in the order of workers."""
+    """Send consecutive rows to the workers; return the received rows, in the order of workers."""
     row = data[0].numel() if len(data) else data.new_empty(data.shape[1:]).numel()
     sent = data[: sum(counts)].reshape(-1)
     output = data.new_empty((sum(received), *data.shape[1:]))
@@ -467,7 +465,7 @@ def reducescatter(
 ) -> NDArray:
     """Reduce an array over all workers, and return this worker's rows of the result.
 
-    Every worker gets the same number of rows; if that is not possible, the first ones one more.
+    Every worker gets the same number of rows, or the first ones one more.
 
     Parameters
     ----------
@@ -611,7 +609,7 @@ def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
     file_path
         Where to write the trace.
     mark_cycles
-        Accepted for compatibility: there are no cycles.
+        Accepted for compatibility, without effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.start_timeline("timeline.json")

@@ -33,7 +33,7 @@ from .store import JobStore
 
 
 class Disagreement(MXNetError, ValueError):
-    """Workers of one job ask for different things at the same time.
+    """Raised if workers of one job make different calls at the same time.
 
     >>> issubclass(mx.distributed.Disagreement, mx.base.MXNetError)
     True
@@ -45,16 +45,13 @@ NOT_LAUNCHED = (
     "the program with `mx launch -n 4 python train.py`, with torchrun, or with MXNet's launch.py; "
     "or use kvstore 'device' in one process."
 )
-SLICE = datetime.timedelta(seconds=1)  # how long one wait lasts before the monitor is asked again
+SLICE = datetime.timedelta(seconds=1)  # duration of one wait between checks of the monitor
 
 
 class Group:
     """All workers of a job; with one worker every collective is the identity.
 
-    Parameters
-    ----------
-    job : Job or None
-        What the launcher said; None for a program that was started alone.
+    `job` is None in a program without a launcher.
     """
 
     def __init__(self, job: Job | None = None) -> None:
@@ -80,10 +77,7 @@ class Group:
     def split(self, ranks: Sequence[int]) -> Group:
         """Return the group of some of the workers; all workers must make this call together.
 
-        Parameters
-        ----------
-        ranks
-            Of its members. On the others the new group has the rank -1 and cannot be used.
+        On the other workers the new group has the rank -1 and cannot be used.
         """
         part = copy.copy(self)
         part.ranks, part.reducer = sorted(ranks), None
@@ -130,7 +124,6 @@ class Group:
             synchronized_statistics.sum_in_place = lambda tensor: self.sum(tensor, "SyncBatchNorm")
 
     def _local_rank_and_size(self) -> tuple[int, int]:
-        """Return the number of this worker among those of its host, and how many they are."""
         host = self.hosts[self.rank]
         rank, size = self.hosts[: self.rank].count(host), self.hosts.count(host)
         if self.job is not None:
@@ -173,7 +166,7 @@ class Group:
         return rows
 
     def exchange_ragged(self, parts: Sequence[Tensor], what: str) -> list[Tensor]:
-        """Send one flat tensor to each rank, and return those that came for this one, by rank."""
+        """Send one flat tensor to each rank, and return the received tensors by rank."""
         if self.size == 1:
             return list(parts)
         lengths = torch.tensor([len(part) for part in parts])
@@ -214,7 +207,7 @@ class Group:
         return [data.decode() for data in self.gather_bytes(text.encode(), what)]
 
     def agree(self, facts: str, what: str) -> None:
-        """Raise on all ranks, showing the facts of each, unless they are the same everywhere."""
+        """Raise on all ranks, with the facts of each, unless they are equal."""
         values = self.gather_text(facts, f"a comparison of {what}")
         if len(set(values)) > 1:
             raise Disagreement(f"Workers differ in {what}: {ranks_of(values)}.")
@@ -236,7 +229,7 @@ class Group:
     # -- waiting ------------------------------------------------------------------------------
 
     def finish(self, work: Any, what: str) -> None:
-        """Wait for a collective; raise `WorkerFailed` with the name of whoever does not come."""
+        """Wait for a collective; raise `WorkerFailed` with the name of a missing worker."""
         if work is None:
             return
         monitor = self.monitor
@@ -256,7 +249,7 @@ class Group:
         monitor.leave()
 
     def _failure(self, what: str, start: float) -> WorkerFailed | None:
-        """Return why a collective cannot be finished, or None if it is worth waiting on."""
+        """Return why a collective cannot be finished, or None if it may still finish."""
         monitor, waited = self.monitor, time.monotonic() - start
         if monitor.failure is None and waited < self.timeout:
             return None
@@ -267,7 +260,6 @@ class Group:
         return WorkerFailed(monitor.describe(what, waited))
 
     def _report_late_rank(self, monitor: HeartbeatMonitor, what: str) -> None:
-        """Report the rank that has taken part in the fewest collectives."""
         beats = {r: monitor.beat_of(r) for r in self.ranks if r != monitor.rank}
         late = min(beats, key=lambda r: (beats[r]["round"], r))
         beat = beats[late]
@@ -296,7 +288,7 @@ class Group:
         return ", ".join(f"rank {rank} on {host}" for rank, host in pairs)
 
     def _lost(self, error: RuntimeError, what: str, start: float) -> WorkerFailed:
-        """Return the error for a broken connection, after finding out whose it was."""
+        """Return the error for a broken connection, with the rank that was lost."""
         monitor = self.monitor
         monitor.suspect()
         failure = monitor.wait_for_failure(monitor.heartbeat + 5)
@@ -307,7 +299,7 @@ class Group:
         return WorkerFailed(monitor.describe(what, waited, failure))
 
     def _abandon(self) -> None:
-        """End at once if a collective was given up: torch would wait for it at the very end."""
+        """End the process if a collective was abandoned: torch would wait for it at exit."""
         if self.monitor.has_unfinished:
             self.monitor.stop()
             end_process()
@@ -324,7 +316,7 @@ class Group:
 
 
 def _ends_soon(work: Any) -> bool:
-    """Return whether a collective ends, well or badly, before the monitor is to be asked."""
+    """Wait for a collective until the next check of the monitor; return whether it ended."""
     try:
         work.wait(SLICE)
     except RuntimeError:  # the time is over, or the collective is broken
@@ -341,12 +333,9 @@ def current_group() -> Group | None:
 
 
 def join_group(alone: bool = False) -> Group:
-    """Return this process's group, joining the job that the launcher described if need be.
+    """Return this process's group; the first call joins the job that the launcher described.
 
-    Parameters
-    ----------
-    alone : bool
-        Whether a program that no launcher started may continue as the only worker.
+    With `alone`, a program without a launcher continues as the only worker.
     """
     global _current
     if _current is None:
@@ -366,7 +355,7 @@ def leave_group() -> None:
 
 
 def ranks_of(values: Sequence[Any]) -> str:
-    """Return values by rank as text, equal ones together.
+    """Return values by rank as text, with equal ones grouped.
 
     >>> ranks_of(["(2,)", "(3,)", "(2,)"])
     'rank 0, 2: (2,); rank 1: (3,)'

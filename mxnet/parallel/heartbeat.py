@@ -31,7 +31,7 @@ NO_BEAT = {"n": None, "host": "unknown host", "pid": 0, "round": -1, "doing": "n
 
 
 class WorkerFailed(MXNetError):
-    """Another worker was lost, raised an error, or does not come; the job cannot continue.
+    """Raised if another worker was lost, failed or is missing; the job cannot continue.
 
     >>> issubclass(mx.distributed.WorkerFailed, mx.base.MXNetError)
     True
@@ -47,17 +47,8 @@ def silence_limit() -> float:
 class HeartbeatMonitor:
     """Sends the heartbeat of this rank, and monitors that of the next one.
 
-    Parameters
-    ----------
-    store : JobStore
-        A connection that nothing else uses.
-    rank, size : int
-    heartbeat : float
-        Seconds of silence after which a rank counts as lost.
-    serves : bool
-        Whether this process serves the rendezvous, and so must be the last to leave.
-    rendezvous : str
-        Who serves the rendezvous, and where, for messages.
+    A rank that is silent for `heartbeat` seconds is lost. The monitor needs a connection to the
+    store of its own. The process that serves the rendezvous must be the last to leave.
     """
 
     def __init__(
@@ -90,7 +81,7 @@ class HeartbeatMonitor:
     # -- this rank ----------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to send heartbeats, and report how the process ends."""
+        """Start sending heartbeats, and report how the process ends."""
         self._beat()
         self._thread.start()
         self._previous_hook = sys.excepthook
@@ -98,16 +89,16 @@ class HeartbeatMonitor:
         atexit.register(self.stop)
 
     def enter(self, what: str) -> None:
-        """Note which collective the main thread takes part in now."""
+        """Record the collective that the main thread is in."""
         self.doing = (self.doing[0] + 1, what, time.monotonic())
 
     def leave(self) -> None:
-        """Note that the main thread is back in the program."""
+        """Mark the main thread as running user code."""
         count, what, _ = self.doing
         self.doing = (count, f"{OWN_WORK} after {what}", time.monotonic())
 
     def stop(self) -> None:
-        """Announce that this rank is done; whoever serves the rendezvous waits for the others."""
+        """Announce that this rank is done; the rank that serves the rendezvous leaves last."""
         atexit.unregister(self.stop)
         if self._stop.is_set():
             return
@@ -123,7 +114,7 @@ class HeartbeatMonitor:
                 self._linger()
 
     def _linger(self) -> None:
-        """Wait for the others to leave; after a failure, so that all can read the failure."""
+        """Wait for the others to leave, also after a failure, so that all can read it."""
         start = time.monotonic()
         while True:
             failure = read_failure(self.store)
@@ -135,7 +126,7 @@ class HeartbeatMonitor:
             time.sleep(0.05)
 
     def _on_uncaught(self, kind: type[BaseException], error: BaseException, trace: Any) -> None:
-        """Write an uncaught error down for the others, then show it as usual."""
+        """Publish an uncaught error to the other ranks, then show it as usual."""
         if not isinstance(error, WorkerFailed):
             why = f"raised {kind.__name__}: {str(error)[:300]}"
             with contextlib.suppress(RuntimeError):
@@ -146,14 +137,14 @@ class HeartbeatMonitor:
     # -- the others ---------------------------------------------------------------------------
 
     def report_failure(self, rank: int | None, host: str, pid: int, why: str) -> dict[str, Any]:
-        """Write the failure, unless there is one; return the one that counts."""
+        """Publish a failure, unless there is one already; return the first."""
         own = {"rank": rank, "host": host, "pid": pid, "why": why}
         counted = self.store.compare_set("failure", "", json.dumps(own))
         self.failure = parse_failure(counted) or own
         return self.failure
 
     def suspect(self) -> None:
-        """Tell all ranks that a connection broke: silence counts sooner from now on."""
+        """Report a broken connection to all ranks; silent ranks now count as lost sooner."""
         with contextlib.suppress(RuntimeError):
             self.store.set("suspect", "1")
 
@@ -212,7 +203,7 @@ class HeartbeatMonitor:
         self.failure = self.failure or read_failure(self.store)
 
     def _look(self) -> None:
-        """Read the next rank's heartbeat; silence for too long is a failure."""
+        """Read the next rank's heartbeat; report a failure after too long a silence."""
         if self.failure is not None:
             return
         is_suspected = self.store.check(["suspect"])
@@ -239,7 +230,7 @@ class HeartbeatMonitor:
             self.report_failure(self._next, beat["host"], beat["pid"], why)
 
     def _exit_after_grace(self) -> None:
-        """End the process if the main thread does not hear of the failure in time."""
+        """End the process if the main thread does not notice the failure in time."""
         end = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < end and not self.has_failed:
             if self._stop.wait(0.1):
@@ -252,7 +243,7 @@ class HeartbeatMonitor:
 
 
 def end_process(last_words: str = "") -> NoReturn:
-    """End this process at once with status 1, also if nobody reads what it writes any more."""
+    """End this process at once with status 1, even if its output pipe is closed."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, last_words)):
         with contextlib.suppress(OSError, ValueError):  # the launcher may be what is gone
             stream.write(text)

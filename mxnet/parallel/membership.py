@@ -1,4 +1,4 @@
-"""Horovod's names for who takes part: joining the job, ranks and sizes, process sets."""
+"""Horovod's names for membership: joining the job, ranks and sizes, process sets."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _sets: dict[int, tuple[ProcessSet, Group]] = {}
 
 
 def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
-    """Add a set of workers, which all workers must do together, and return it.
+    """Add a set of workers and return it; all workers must make this call.
 
     Parameters
     ----------
@@ -125,15 +125,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
 
 
 def group_of(process_set: ProcessSet, is_member: bool = True) -> Group:
-    """Return the workers of a set.
-
-    Parameters
-    ----------
-    process_set
-        The set.
-    is_member
-        Whether this worker must be one of them.
-    """
+    """Return the workers of a set; with `is_member`, this worker must be one of them."""
     group = world()
     if process_set is global_process_set:
         return group
@@ -169,7 +161,7 @@ def init(
 
 
 def shutdown() -> None:
-    """Leave the job, after all workers have come here.
+    """Leave the job, after all workers have called this.
 
     >>> mx.distributed.init()
     >>> mx.distributed.shutdown()

@@ -1,4 +1,4 @@
-"""Sums of many tensors over all ranks, in few messages that travel while others are packed.
+"""Sums of many tensors over all ranks, in few messages, sent while others are packed.
 
 Tensors are copied side by side into flat buffers, at most a given size each, which are summed
 one after the other. The last elements of a buffer are a signature of what is in it: the ranks
@@ -34,15 +34,7 @@ MAX_FREE_SIZES = 64  # of buffers that are kept
 
 
 class Bucket:
-    """Tensors of a round that travel together.
-
-    Parameters
-    ----------
-    indices : list of int
-        Which of the round's tensors.
-    keys, tensors : list
-        All keys and tensors of the round.
-    """
+    """Tensors that are sent together: `indices` into all keys and tensors of a round."""
 
     def __init__(self, indices: Sequence[int], keys: Sequence[Any], tensors: Sequence[Tensor]):
         self.indices = list(indices)
@@ -54,7 +46,7 @@ class Bucket:
 
 
 class PendingBucket:
-    """A bucket on its way; `sums` may be read once its work is done."""
+    """A bucket in transit; `sums` may be read once its work is done."""
 
     def __init__(
         self, reducer: Reducer, bucket: Bucket, buffer: Tensor, signature: Tensor, work: Any
@@ -71,7 +63,7 @@ class PendingBucket:
         return f"the sum of key {', '.join(map(str, keys))}"
 
     def release(self) -> None:
-        """Return the buffer to later rounds: the sums are not needed any more."""
+        """Release the buffer for later rounds; the sums become invalid."""
         self.reducer.give_back(self.buffer)
 
     def tail(self, count: int) -> Tensor:
@@ -91,11 +83,7 @@ class PendingBucket:
 class Reducer:
     """Sums lists of tensors over the ranks of a group.
 
-    Parameters
-    ----------
-    group : Group
-    wire : torch.dtype, optional
-        The type in which floating-point tensors travel; by default their own.
+    Floating-point tensors are sent in the type `wire`, by default their own.
     """
 
     def __init__(self, group: Group, wire: torch.dtype | None = None) -> None:
@@ -123,7 +111,7 @@ class Reducer:
             yield from bucket.sums().items()
 
     def plan(self, keys: Sequence[Any], tensors: Sequence[Tensor]) -> list[Bucket]:
-        """Return which tensors go together; new lists of keys are agreed on first."""
+        """Return the buckets of tensors; the ranks first agree on new lists of keys."""
         signature = (*keys, *((t.shape, t.dtype, t.device.type) for t in tensors))
         plan = self._plans.get(signature)
         if plan is None:
@@ -149,7 +137,6 @@ class Reducer:
     def _tail(
         self, bucket: Bucket, text: str, flags: tuple[float, ...]
     ) -> tuple[torch.dtype, Tensor]:
-        """Return the type in which a bucket travels, and its last elements."""
         dtype = bucket.dtype
         if self.wire is not None and dtype.is_floating_point:
             dtype = self.wire
@@ -165,7 +152,7 @@ class Reducer:
         return free.pop() if free else torch.empty(size, dtype=dtype, device=device)
 
     def give_back(self, buffer: Tensor) -> None:
-        """Keep a buffer for a later round."""
+        """Reuse a buffer in a later round."""
         key = (len(buffer), buffer.dtype, buffer.device)
         free = self._free.get(key)
         if free is None:
@@ -174,7 +161,7 @@ class Reducer:
 
 
 def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
-    """Return which tensors of a list go together: of one type, and about `limit` bytes."""
+    """Split a list of tensors into buckets of one type and about `limit` bytes."""
     full: list[list[int]] = []
     filling: dict[Any, tuple[list[int], int]] = {}
     for i, tensor in enumerate(tensors):
@@ -189,7 +176,7 @@ def _split(tensors: Sequence[Tensor], limit: int) -> list[list[int]]:
 
 
 class Reduction:
-    """A round of sums on its way."""
+    """A round of sums in transit."""
 
     def __init__(self, reducer: Reducer, pending: list[PendingBucket], facts: str) -> None:
         self.reducer, self.facts = reducer, facts
@@ -219,13 +206,7 @@ class Reduction:
 class OverlappedSums:
     """Watches the gradients of some weights, and sends them in buckets.
 
-    Parameters
-    ----------
-    reducer : Reducer
-    keys : list
-        Of the weights, in order.
-    weights : list of NDArray
-        They have gradients that backward overwrites.
+    The gradients must be ones that backward overwrites (``grad_req="write"``).
     """
 
     def __init__(self, reducer: Reducer, keys: Sequence[Any], weights: Sequence[NDArray]) -> None:
@@ -239,7 +220,7 @@ class OverlappedSums:
 
     @property
     def is_useful(self) -> bool:
-        """Whether there is more than the bucket that leaves with the step."""
+        """Whether there is more than the last bucket, which is sent with the step."""
         return len(self._buckets) > 1
 
     def close(self) -> None:
@@ -257,7 +238,7 @@ class OverlappedSums:
         return plain(self._weights[index]._grad.array)
 
     def receive(self, index: int, gradient: Tensor) -> None:
-        """Take a gradient; send the buckets that are full, always in the same order."""
+        """Add a gradient; send full buckets, always in the same order."""
         self._received[index] = gradient
         self._missing[self._bucket_of[index]].discard(index)
         last = len(self._buckets) - 1
@@ -265,7 +246,7 @@ class OverlappedSums:
             self._send()
 
     def note_written(self, index: int) -> None:
-        """Note that a gradient is in its array; what was sent must not change there."""
+        """Mark a gradient as complete; a gradient that was already sent must not change."""
         self._received.pop(index, None)
         if index in self._sent:
             self._sent[index] = Unchanged([self._gradient(index)])
@@ -281,14 +262,13 @@ class OverlappedSums:
         self._sent_buckets.append(self.reducer.launch(bucket, parts, text, flags))
 
     def _is_changed(self) -> bool:
-        """Return whether a gradient is not the one that left."""
         return not all(
             sent is not None and sent.holds_for([self._gradient(i)])
             for i, sent in self._sent.items()
         )
 
     def watches(self, keys: Sequence[Any], weights: Sequence[NDArray]) -> bool:
-        """Return whether these are the weights, with the gradients, that are watched."""
+        """Return whether these weights and gradients are the watched ones."""
         return list(reversed(keys)) == self.keys and all(
             new._grad is record
             for new, record in zip(reversed(weights), self._records, strict=True)
@@ -297,12 +277,7 @@ class OverlappedSums:
     def finish(self, facts: str, is_valid: bool = True) -> Reduction | None:
         """Send what is left; return the sums, or None if all workers must sum again.
 
-        Parameters
-        ----------
-        facts : str
-            Must be the same on all workers.
-        is_valid : bool
-            Whether this worker can use the sums.
+        `facts` must be the same on all workers; `is_valid` is whether this worker can use the sums.
         """
         changed = not is_valid or self._is_changed()
         while len(self._sent_buckets) < len(self._buckets) - 1:
@@ -320,8 +295,6 @@ class OverlappedSums:
 
 
 class _Watcher:
-    """Watches the gradient of one weight."""
-
     def __init__(self, sums: OverlappedSums, index: int) -> None:
         self._sums, self._index = sums, index
 

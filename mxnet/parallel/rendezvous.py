@@ -1,4 +1,4 @@
-"""How processes meet: which job the launcher's variables describe, and who has arrived.
+"""Rendezvous of processes: the job in the launcher's variables, and which workers have arrived.
 
 Understood are MXNet's own variables (``DMLC_*``), torchrun's (``RANK``, ``WORLD_SIZE``,
 ``MASTER_ADDR``), and for the rank those of MPI, Slurm and Kubernetes. Processes meet at the job's
@@ -62,7 +62,7 @@ class Job:
     has_agent: bool = False  # whether torchrun's agent is at that address
 
     def describe_rendezvous(self, first_host: str) -> str:
-        """Return who serves the rendezvous, and where; `first_host` is that of rank 0."""
+        """Return the process and address that serve the rendezvous; `first_host` is rank 0's."""
         who = "the launcher or scheduler" if self.has_scheduler else f"rank 0 on {first_host}"
         return f"{who} at {self.host}:{self.port}"
 
@@ -73,7 +73,7 @@ class Job:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether others than the owner of the job are kept out, or may be let in."""
+        """Whether access is limited to the job's owner, or open access is allowed."""
         unsigned = env.get("MXNET_ALLOW_UNSIGNED_JOBS")
         return bool(read_secret()) or self.is_local or unsigned
 
@@ -110,7 +110,7 @@ def read_job(variables: Mapping[str, str] | None = None) -> Job | None:
         missing = "DMLC_NUM_WORKER or WORLD_SIZE" if size is None else address[1]
         raise MXNetError(f"{address[0]} is set, but {missing} is not: the job is incomplete.")
     if role not in ROLES:
-        raise MXNetError(f"DMLC_ROLE={role!r} is none of {', '.join(ROLES)}.")
+        raise MXNetError(f"DMLC_ROLE={role!r} is not one of {', '.join(ROLES)}.")
     if rank is None and not by_scheduler:
         raise MXNetError("MASTER_ADDR is set, but RANK is not: every process needs its number.")
     if role == "worker" and rank is not None and not 0 <= rank < size:
@@ -132,7 +132,7 @@ def read_job(variables: Mapping[str, str] | None = None) -> Job | None:
 
 @dataclass(frozen=True)
 class Members:
-    """The workers of a job as this process sees them after all have arrived."""
+    """The workers of a job, known after all have arrived."""
 
     store: JobStore  # for torch's process groups and for our own small facts
     rank: int
@@ -184,7 +184,7 @@ def _announcement(job: Job) -> str:
 
 
 def open_store(job: Job, seconds: float) -> JobStore:
-    """Connect to the job's key-value service; say after a while what is waited for."""
+    """Connect to the job's key-value service; print after a while what it is waiting for."""
     prefix = f"mxnet/{job.attempt}/"
     host, port, end = job.host, job.port, time.monotonic() + seconds
     server = "scheduler" if job.has_scheduler else "worker of rank 0"
@@ -234,7 +234,7 @@ def choose_interface(job: Job, own_host: str) -> None:
 
 
 def _interface_of(address: str) -> str | None:
-    """Return the name of the interface that has an IPv4 address; None where it is not known."""
+    """Return the name of the interface with an IPv4 address; None if unknown."""
     if sys.platform != "linux":
         return None
     import fcntl
@@ -250,7 +250,7 @@ def _interface_of(address: str) -> str | None:
 
 
 def join(job: Job) -> Members:
-    """Arrive as a worker, wait for all others, and return who they are."""
+    """Register as a worker, wait for all others, and return the members."""
     seconds = env.get("MXNET_KVSTORE_CONNECT_TIMEOUT")
     serves = not job.has_scheduler and job.rank == 0
     server = serve_store(job) if serves else None
@@ -274,7 +274,7 @@ def _host_of(store: JobStore, rank: int) -> str:
 
 
 def _await_all(store: JobStore, job: Job, rank: int, seconds: float) -> None:
-    """Wait until all workers are here; whoever gives up first writes down why."""
+    """Wait until all workers are here; the first one that gives up records why."""
     keys = [f"here/{r}" for r in range(job.size)]
     start = time.monotonic()
     next_word = start + QUIET_SECONDS

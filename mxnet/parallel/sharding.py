@@ -1,4 +1,4 @@
-"""Arrays that are split over the ranks: each owns a part, and sees only the sums of that part.
+"""Arrays that are split over the ranks: each owns a part, and receives only the sums of that part.
 
 Together, `ShardedReducer` (every rank sends each part to its owner) and `Gathering` (every owner
 sends its part to all) send as many bytes as an all-reduce. In between, the owner alone updates.
@@ -23,14 +23,7 @@ MAX_IN_FLIGHT = 2  # buckets that travel at the same time: each takes twice its 
 
 
 class Partition:
-    """Which rows of every array each rank owns.
-
-    Parameters
-    ----------
-    size : int
-        Number of ranks.
-    splits : bool
-        Whether large arrays may be split between rows; else each array has one owner.
+    """Which rows of every array each rank owns; unless it `splits`, each array has one owner.
 
     >>> partition = Partition(2, splits=True)
     >>> partition.add({"weight": (101, 100), "bias": (101,)})
@@ -50,7 +43,7 @@ class Partition:
         return self._bounds[key]
 
     def add(self, shapes: Mapping[Any, Sequence[int]]) -> None:
-        """Assign arrays, given by their shapes, so that all ranks own about the same."""
+        """Assign arrays, given by their shapes, evenly to the ranks."""
         for key, shape in sorted(shapes.items(), key=lambda item: -math.prod(item[1])):
             rows, row = shape[0], math.prod(shape[1:])
             if self.splits and rows >= self.size and rows * row >= MIN_SPLIT_ELEMENTS:
@@ -69,7 +62,6 @@ def _even_bounds(rows: int, size: int) -> list[tuple[int, int]]:
 
 
 def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]], rank: int) -> Any:
-    """Return the rows of arrays that a rank owns, without empty ones."""
     own_rows = (rows[rank] for rows in bounds)
     pairs = zip(arrays, own_rows, strict=True)
     return [array[start:stop] for array, (start, stop) in pairs if stop > start]
@@ -78,14 +70,7 @@ def _parts(arrays: Sequence[Tensor], bounds: Sequence[Sequence[tuple[int, int]]]
 class PendingShards(PendingBucket):
     """A bucket of which this rank receives its own rows, from every rank.
 
-    Parameters
-    ----------
-    shapes : dict of key to torch.Size
-        The rows that this rank owns.
-    received : Tensor
-        One row for each rank: the elements of all keys, flags and the signature.
-    pending
-        Arguments of `PendingBucket`.
+    `received` has one row for each rank: the elements of all keys, flags and the signature.
     """
 
     def __init__(
@@ -99,7 +84,7 @@ class PendingShards(PendingBucket):
         self._total: Tensor | None = None
 
     def complete(self) -> Tensor:
-        """Wait for all ranks, drop the buffer, and return the sums of what they sent."""
+        """Wait for all ranks, release the buffer, and return the sums."""
         if self._total is None:
             self.reducer.group.finish(self.work, self.what)
             first, *others = self._received.unbind(0)
@@ -130,13 +115,7 @@ class PendingShards(PendingBucket):
 class ShardedReducer(Reducer):
     """Sums tensors over ranks; each rank gets the parts that it owns.
 
-    Parameters
-    ----------
-    group : Group
-    partition : Partition
-        It has all keys that are summed.
-    wire : torch.dtype, optional
-        The type in which floating-point tensors travel; by default their own.
+    The partition must have all keys that are summed.
     """
 
     def __init__(self, group: Group, partition: Partition, wire: torch.dtype | None) -> None:
@@ -179,16 +158,9 @@ def _has(bound: tuple[int, int]) -> bool:
 
 
 class Gathering:
-    """Arrays on their way from the owners of their rows to all ranks.
+    """Arrays in transit from the owners of their rows to all ranks.
 
-    Parameters
-    ----------
-    reducer : Reducer
-        Its group exchanges the rows, in its buffers.
-    arrays : list of Tensor
-        Of one type. This rank's rows are sent, and `finish` overwrites the others.
-    bounds : list
-        For each array the rows that each rank owns.
+    The arrays have one type. This rank's rows are sent, and `finish` overwrites the others.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The job's key-value service, at which its processes meet: `StoreServer` and `JobStore`.
+"""The job's key-value service for the rendezvous: `StoreServer` and `JobStore`.
 
 torch's TCPStore has the same methods, but lets everybody who can connect read and write.
 """
@@ -19,11 +19,6 @@ DEFAULT_SECONDS = 300.0
 
 class StoreServer(Listener):
     """Holds values by key, and serves them to the processes that know the job's secret.
-
-    Parameters
-    ----------
-    host, port, secret
-        As for `Listener`.
 
     >>> server = StoreServer("127.0.0.1", 0, b"secret")
     >>> store = JobStore("127.0.0.1", server.port, 10, b"secret")
@@ -99,15 +94,7 @@ CALLS: dict[str, Callable[..., tuple[Any, list[bytes]]]] = {
 class JobStore(dist.Store):
     """A connection to a `StoreServer`, which torch's process groups use as well.
 
-    Parameters
-    ----------
-    host, port : of the server
-    seconds : float
-        How long to wait for the server.
-    secret : bytes, optional
-        By default that of this process's job.
-    prefix : str
-        Precedes all keys.
+    It waits for the server up to `seconds`. All keys begin with `prefix`.
     """
 
     def __init__(
@@ -122,7 +109,7 @@ class JobStore(dist.Store):
 
     @property
     def own_host(self) -> str:
-        """The address at which this process is reached from where the server is."""
+        """The address of this process as seen by the server."""
         return self._channel.own_host
 
     def _request(
@@ -180,7 +167,7 @@ class JobStore(dist.Store):
     def compare_set(
         self, key: str, expected_value: str | bytes, desired_value: str | bytes
     ) -> bytes:
-        """Replace a value if it is the expected one, "" for none; return the one that counts."""
+        """Replace a value if it equals the expected one ("" if missing); return the current one."""
         parts = (_as_bytes(expected_value), _as_bytes(desired_value))
         return bytes(self._request("compare_set", [key], *parts)[1][0])
 
@@ -189,7 +176,7 @@ class JobStore(dist.Store):
         return self._request("delete", [key])[0]
 
     def has_extended_api(self) -> bool:
-        """Return False: there are no queues and no appending."""
+        """Return False: the store has neither queues nor appending."""
         return False
 
     def set_timeout(self, timeout: datetime.timedelta) -> None:

@@ -1,4 +1,4 @@
-"""Horovod's names for training: an optimizer that averages, and what all workers share."""
+"""Horovod's names for training: averaging optimizer, broadcast of parameters, sums of metrics."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ __all__ = ["Compression", "DistributedOptimizer", "broadcast_parameters", "reduc
 
 
 class _NoCompression:
-    """Sends gradients as they are."""
-
     params: Mapping[str, Any] | None = None  # of `set_gradient_compression`
 
     @staticmethod
@@ -32,7 +30,6 @@ class _NoCompression:
 
     @staticmethod
     def decompress(tensor: NDArray, ctx: Any) -> NDArray:
-        """Return the array as it was before `compress`."""
         return tensor
 
 
@@ -43,13 +40,11 @@ class _HalfCompression(_NoCompression):
 
     @staticmethod
     def compress(tensor: NDArray) -> tuple[NDArray, Any]:
-        """Return the array in 16 bits, and its own type."""
         is_float = plain(tensor).is_floating_point()
         return (tensor.astype("float16") if is_float else tensor), tensor.dtype
 
     @staticmethod
     def decompress(tensor: NDArray, ctx: Any) -> NDArray:
-        """Return the array in its own type."""
         return tensor.astype(ctx)
 
 
@@ -71,7 +66,7 @@ def broadcast_parameters(
     prefix: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> None:
-    """Overwrite parameters by those of a worker; one that waits for its shape does so later.
+    """Overwrite parameters by those of a worker; deferred ones on initialization.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ Sequenced = Any  # one symbol with a time axis, or a list with one for each step
 
 
 class RNNParams:
-    """Variables by name, made when they are first asked for; cells that share it share weights.
+    """Variables by name, created on first use; cells that share it share weights.
 
     Parameters
     ----------
@@ -55,7 +55,6 @@ class BaseRNNCell:
 
     @staticmethod
     def _get_activation(inputs: Symbol, activation: Any, **kwargs: Any) -> Symbol:
-        """Apply an activation given by its name or as a function; for cells of users."""
         return activated(inputs, activation, **kwargs)
 
     def __init__(self, prefix: str = "", params: RNNParams | None = None) -> None:
@@ -73,11 +72,10 @@ class BaseRNNCell:
             cell.reset()
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError
 
     def _step_name(self) -> str:
-        """Count a step; return the beginning of its names."""
         self._counter += 1
         return f"{self._prefix}t{self._counter}_"
 

@@ -15,7 +15,7 @@ from .step_cells import GRUCell, LSTMCell, RNNCell
 
 
 class _CellsOfCells(BaseRNNCell):
-    """What they have in common: parameters and states are those of the cells."""
+    """Base of cells that consist of cells: parameters and states are those of the cells."""
 
     _cells: list[BaseRNNCell]
     _override_cell_params: bool
@@ -52,7 +52,7 @@ class _CellsOfCells(BaseRNNCell):
 
 
 class SequentialRNNCell(_CellsOfCells):
-    """Cells in a row, each on the outputs of the one before.
+    """A chain of cells, each on the outputs of the previous one.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SequentialRNNCell(_CellsOfCells):
         self._adopt(cell, "SequentialRNNCell")
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         self._counter += 1
         last: list[Symbol] = []
         for cell in self._cells:
@@ -147,7 +147,7 @@ class DropoutCell(BaseRNNCell):
         return []
 
     def __call__(self, inputs: Symbol, states: Any) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         if self.dropout > 0:
             inputs = symbol.Dropout(data=inputs, p=self.dropout)
         return inputs, states
@@ -201,7 +201,7 @@ class BidirectionalCell(_CellsOfCells):
             self._adopt(cell, "BidirectionalCell")
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Refuse: the way back begins at the end."""
+        """Not supported: the backward direction begins at the end."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def unroll(
@@ -278,15 +278,15 @@ class ModifierCell(BaseRNNCell):
             self.base_cell._modified = True
 
     def unpack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do what the cell inside does."""
+        """Call the inner cell's method."""
         return self.base_cell.unpack_weights(args)
 
     def pack_weights(self, args: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Do what the cell inside does."""
+        """Call the inner cell's method."""
         return self.base_cell.pack_weights(args)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError
 
 
@@ -322,12 +322,12 @@ class ZoneoutCell(ModifierCell):
         self.prev_output: Symbol | None = None
 
     def reset(self) -> None:
-        """Forget the last output; the cell inside continues to count its steps."""
+        """Reset the last output; the inner cell continues to count its steps."""
         super().reset()
         self.prev_output = None
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         output, new_states = self.base_cell(inputs, states)
         before = symbol.zeros((0, 0)) if self.prev_output is None else self.prev_output
         if self.zoneout_outputs:
@@ -359,7 +359,7 @@ class ResidualCell(ModifierCell):
     """
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         output, states = self.base_cell(inputs, states)
         return _plus_residual(output, inputs), states
 
@@ -518,7 +518,7 @@ class FusedRNNCell(BaseRNNCell):
         return args
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Refuse: all steps are one operator."""
+        """Not supported: all steps are one operator."""
         raise NotImplementedError("FusedRNNCell cannot be stepped. Please use unroll")
 
     def unroll(

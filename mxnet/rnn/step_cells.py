@@ -14,8 +14,6 @@ from .base_cell import BaseRNNCell, RNNParams, activated
 
 
 class _StepCell(BaseRNNCell):
-    """What they have in common: two linear maps, of the input and of the last output."""
-
     _gates: tuple[str, ...] = ("",)
     _states = 1
 
@@ -41,7 +39,6 @@ class _StepCell(BaseRNNCell):
         return self._gates
 
     def _linear(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
-        """Return the maps of input and last output, of all gates side by side."""
         size = self._num_hidden * len(self._gates)
         i2h = symbol.FullyConnected(
             data=inputs, weight=self._iW, bias=self._iB, num_hidden=size, name=f"{name}i2h"
@@ -83,7 +80,7 @@ class RNNCell(_StepCell):
         self._activation = activation
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], name)
         output = activated(i2h + h2h, self._activation, name=f"{name}out")
@@ -127,7 +124,7 @@ class LSTMCell(_StepCell):
         return list(self._gates)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], name)
         return lstm_step(i2h + h2h, states[1], name, "tanh")
@@ -178,7 +175,7 @@ class GRUCell(_StepCell):
         return list(self._gates)
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._linear(inputs, states[0], f"{name}_")  # MXNet's two underscores
         return gru_step(i2h, h2h, states[0], name, "tanh")
@@ -301,7 +298,6 @@ class BaseConvRNNCell(BaseRNNCell):
         return len(self._gates)
 
     def _conv_forward(self, inputs: Symbol, state: Symbol, name: str) -> tuple[Symbol, Symbol]:
-        """Return the convolutions of input and state, of all gates side by side."""
         count, layout = self._num_hidden * self._num_gates, self._conv_layout
         i2h = symbol.Convolution(
             name=f"{name}i2h", data=inputs, num_filter=count, weight=self._iW, bias=self._iB,
@@ -315,7 +311,7 @@ class BaseConvRNNCell(BaseRNNCell):
         return i2h, h2h
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         raise NotImplementedError("BaseConvRNNCell is abstract class for convolutional RNN")
 
 
@@ -332,7 +328,7 @@ class ConvRNNCell(BaseConvRNNCell):
     _default_prefix = "ConvRNN_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         output = activated(i2h + h2h, self._activation, name=f"{name}out")
@@ -354,7 +350,7 @@ class ConvLSTMCell(BaseConvRNNCell):
     _default_prefix = "ConvLSTM_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         axis = self._conv_layout.find("C")
@@ -375,7 +371,7 @@ class ConvGRUCell(BaseConvRNNCell):
     _default_prefix = "ConvGRU_"
 
     def __call__(self, inputs: Symbol, states: Sequence[Symbol]) -> tuple[Symbol, list[Symbol]]:
-        """Do one step."""
+        """Take one step."""
         name = self._step_name()
         i2h, h2h = self._conv_forward(inputs, states[0], name)
         return gru_step(i2h, h2h, states[0], name, self._activation)

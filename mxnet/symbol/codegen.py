@@ -87,7 +87,7 @@ def make_node_symbol(
 
 
 def _place(op: Op, key: str, value: Any, attrs: dict, extra: dict) -> None:
-    """Put an attribute where it belongs, unless it is there: the user's, or the operator's own."""
+    """Add an attribute to the user's or to the operator's attributes, unless it exists."""
     target, key = (extra, stored_key(key)) if is_extra(key) else (attrs, key)
     if key.endswith(_ENDINGS) and target is attrs and key not in op.attributes:
         raise MXNetError(
@@ -142,7 +142,6 @@ def call(
 
 
 def _count(op: Op, key: str, attrs: dict[str, str], inputs: int) -> int:
-    """Return the number of inputs, as the attribute of this name or the inputs given say."""
     number = attrs.setdefault(key, str(inputs))
     if not number.isdecimal() or (int(number) < 1 and op.variadic is not None):
         raise MXNetError(
@@ -214,7 +213,6 @@ def _variadic(op: Op, hint: str, cls: type[Symbol]) -> Callable:
 
 
 def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dict) -> Symbol:
-    """Call an operator whose attributes name its inputs (Custom)."""
     symbols = {k: v for k, v in kwargs.items() if isinstance(v, Symbol)}
     attrs = {
         k: to_string(v)
@@ -232,12 +230,12 @@ def _by_own_names(op: Op, hint: str, cls: type[Symbol], args: tuple, kwargs: dic
 
 
 def populate(modules: Mapping[str, ModuleType], cls: type[Symbol] = Symbol) -> None:
-    """Put a function for every registered name into its namespace module."""
+    """Add a function for every registered name to its namespace module."""
     populate_namespaces(modules, "symbol", lambda op, name: make_function(op, name, cls))
 
 
 def add_methods(cls: type[Symbol]) -> None:
-    """Give the class a method for each operator that is declared with ``method=True``."""
+    """Add a method to the class for each operator that is declared with ``method=True``."""
     for name in registry.names():
         op = registry.get(name)
         if op.method and not name.startswith("_") and not hasattr(cls, name):

@@ -110,7 +110,7 @@ def while_loop(
     Parameters
     ----------
     cond
-        Function of the loop variables that returns whether to go on.
+        Function of the loop variables that returns whether to continue.
     func
         Function of the loop variables that returns outputs and new loop variables.
     loop_vars
@@ -170,7 +170,7 @@ def while_loop(
 
 
 def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "cond") -> Any:
-    """Return what `then_func` gives where `pred` is true, else what `else_func` gives.
+    """Return the result of `then_func` if `pred` is true, else that of `else_func`.
 
     Parameters
     ----------
@@ -216,7 +216,6 @@ def cond(pred: Symbol, then_func: Callable, else_func: Callable, name: str = "co
 
 
 def _flat(value: Any, what: str) -> list[Symbol]:
-    """Return the symbols of nested lists in order."""
     if isinstance(value, list | tuple):
         return [symbol for part in value for symbol in _flat(part, what)]
     if not isinstance(value, Symbol):
@@ -227,7 +226,6 @@ def _flat(value: Any, what: str) -> list[Symbol]:
 
 
 def _one_output(value: Any, what: str) -> list[Symbol]:
-    """Return a condition: a symbol with one output."""
     if not isinstance(value, Symbol) or len(value) != 1:
         raise InvalidValue(f"Return of {what} must be a Symbol with one output, got {value!r}.")
     return [value]
@@ -241,7 +239,6 @@ def _format(value: Any) -> str:
 
 
 def _arguments(shape: Any, parts: list[Symbol]) -> list[Any]:
-    """Return what a function of several loop variables is called with."""
     nested = _nested_like(shape, iter(parts))
     return nested if isinstance(nested, list) else [nested]
 

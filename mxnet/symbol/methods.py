@@ -83,7 +83,7 @@ def _absolute(self: Symbol) -> Symbol:
 
 
 def add_operator_overloads(cls: type[Symbol]) -> None:
-    """Give a class its arithmetic and comparison methods."""
+    """Add the arithmetic and comparison methods to a class."""
     for dunder, operation in BY_DUNDER.items():
         _set(cls, f"__{dunder}__", _overload(operation))
         if not operation.returns_bool:
@@ -163,6 +163,6 @@ def squeeze(self: Symbol, axis: Any = None, inplace: bool = False, **kwargs: Any
 
 
 def add_special_methods(cls: type[Symbol]) -> None:
-    """Give a class the methods of this module."""
+    """Add the methods of this module to a class."""
     for method in (astype, diag, expand_dims, flatten, squeeze):
         setattr(cls, method.__name__, method)

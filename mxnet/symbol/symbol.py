@@ -82,7 +82,6 @@ class Symbol(SymbolMethods):
 
     @property
     def _graph(self) -> Graph:
-        """The graph below this symbol."""
         if self._cached_graph is None:
             self._cached_graph = Graph(self._heads)
         return self._cached_graph
@@ -133,7 +132,7 @@ class Symbol(SymbolMethods):
                 f"got {index!r}."
             )
         if not -len(self) <= index < len(self):
-            raise IndexError(f"{self!r} has {len(self)} outputs, there is no number {index}.")
+            raise IndexError(f"{self!r} has {len(self)} outputs, none at index {index}.")
         return type(self)((self._heads[index],))
 
     def _empty_slice(self, index: slice) -> Exception:
@@ -328,7 +327,7 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_shape_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the shapes as far as they are known; unknown sizes are 0, unknown shapes ().
+        """Return the shapes that can be inferred; unknown sizes are 0, unknown shapes ().
 
         Parameters
         ----------
@@ -357,7 +356,7 @@ class Symbol(SymbolMethods):
         return None, None, None
 
     def infer_type_partial(self, *args: Any, **kwargs: Any) -> tuple:
-        """Return the data types as far as they are known, None where they are not.
+        """Return the data types that can be inferred, None for unknown ones.
 
         Parameters
         ----------
@@ -510,7 +509,7 @@ class Symbol(SymbolMethods):
         return self.bind(ctx or current_context(), kwargs, grad_req="null").forward()
 
     def gradient(self, wrt: Iterable[str]) -> Symbol:
-        """Refuse, as MXNet does: gradients are taken by executors.
+        """Not supported, as in MXNet: gradients are computed by executors.
 
         Parameters
         ----------
@@ -610,36 +609,35 @@ class Symbol(SymbolMethods):
     __nonzero__ = __bool__
 
     def wait_to_read(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("wait_to_read")
 
     def asnumpy(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("asnumpy")
 
     def asscalar(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("asscalar")
 
     def copy(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("copy")
 
     def as_in_context(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("as_in_context")
 
     def detach(self) -> None:
-        """Refuse: a symbol has no value; `BlockGrad` stops gradients in a graph."""
+        """Not supported: a symbol has no value; `BlockGrad` stops gradients in a graph."""
         raise NotImplementedForSymbol("detach", "mx.sym.BlockGrad")
 
     def backward(self) -> None:
-        """Refuse: a symbol has no value."""
+        """Not supported: a symbol has no value."""
         raise NotImplementedForSymbol("backward")
 
 
 def _empty(cls: type[Symbol]) -> Symbol:
-    """Return a symbol that unpickling fills."""
     return cls(())
 
 
@@ -647,7 +645,6 @@ def _empty(cls: type[Symbol]) -> Symbol:
 
 
 def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
-    """Infer shapes from those given by position (in argument order) or by name."""
     shapes = _by_name(graph, args, kwargs, "shapes")
     for name, shape in shapes.items():
         if not isinstance(shape, tuple):
@@ -657,7 +654,6 @@ def _infer_from_shapes(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> 
 
 
 def _infer_from_types(graph: Graph, args: tuple, kwargs: Mapping[str, Any]) -> Inferred:
-    """Infer data types from those given by position or by name."""
     known_types = {
         name: dtypes.to_torch(dtype)
         for name, dtype in _by_name(graph, args, kwargs, "types").items()
@@ -691,14 +687,12 @@ def _check_names(graph: Graph, kwargs: Mapping[str, Any], what: str) -> None:
 
 
 def _shown_shape(shape: tuple | None) -> tuple | None:
-    """Return a shape as users read it now."""
     if is_np_shape():
         return shape
     return () if shape is None else tuple(max(n, 0) for n in shape)
 
 
 def _shape_lists(inferred: Inferred) -> tuple[list, list, list]:
-    """Return shapes of arguments, outputs and auxiliary states."""
     parts = inferred.arguments, inferred.heads, inferred.auxiliary
     if inferred.complete:  # nothing is unknown, which users read as 0
         return parts
@@ -718,7 +712,6 @@ def _numpy_type(dtype: Any) -> type[np.generic] | None:
 
 
 def _unknown_arguments(inferred: Inferred, show: Callable[[Any], Any]) -> str:
-    """Return the lines that name what a user could still specify."""
     lines = [
         f"{node.name}: {show(value)}"
         for node, value in zip(inferred.graph.arguments, inferred.arguments, strict=True)

@@ -133,7 +133,7 @@ from .sparse_arrays import (
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is slow only when it is asked for, by ``import *`` too."""
+    """Import slow parts on first access, also by ``import *``."""
     if name == "ss":
         try:
             import scipy.stats
@@ -144,7 +144,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _is_ours_to_show(name: str) -> bool:
-    """Whether ``import *`` brings a name: neither hidden, nor one of the files of this package."""
+    """Whether ``import *`` exports a name: neither private, nor a module of this package."""
     inside = getattr(globals()[name], "__name__", "").startswith(f"{__name__}.")
     return not (name.startswith("_") or name == "Any" or inside)
 

@@ -1,4 +1,4 @@
-"""Whether arrays, symbols or optimizers are the same within tolerances, and where they differ."""
+"""Comparison of arrays, symbols and optimizers within tolerances."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def get_tolerance(dat: Any, tol: Tolerance, default_tol: Mapping[np.dtype, float
 
 
 def get_tols(x: Any, y: Any, rtol: Tolerance, atol: Tolerance) -> tuple[float, float]:
-    """Return the tolerances with which to compare: those of the less exact of the two.
+    """Return the tolerances for a comparison: those of the less precise array.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def get_atol(atol: Tolerance = None, dtype: np.dtype = _FLOAT64) -> Any:
 
 
 def get_etol(etol: float | None = None) -> float:
-    """Return which part of the elements may differ: the one given, or none.
+    """Return the fraction of elements that may differ: the given one, or 0.
 
     Parameters
     ----------
@@ -290,7 +290,6 @@ def _violation(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> np.nda
 
 
 def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple[int, ...], float]:
-    """Return where two arrays differ most, and how many times the tolerance that is."""
     ratio = _violation(np.asarray(a), np.asarray(b), rtol, atol)
     index = np.unravel_index(np.argmax(ratio), ratio.shape)
     return tuple(int(i) for i in index), ratio[index]
@@ -299,7 +298,7 @@ def _find_max_violation(a: Any, b: Any, rtol: float, atol: float) -> tuple[tuple
 def locationError(
     a: np.ndarray, b: np.ndarray, index: tuple, names: Sequence[str], maxError: bool = False
 ) -> str:
-    """Return a line that says where two arrays differ, and what they have there.
+    """Return a line with the position and the values at which two arrays differ.
 
     Parameters
     ----------
@@ -519,7 +518,7 @@ def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
 
 
 def compare_ndarray_tuple(t1: Any, t2: Any, rtol: Tolerance = None, atol: Tolerance = None) -> None:
-    """Compare arrays, or tuples of them however deep; None is equal to everything.
+    """Compare arrays, or nested tuples of them; None is equal to everything.
 
     Parameters
     ----------

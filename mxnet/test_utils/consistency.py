@@ -1,4 +1,4 @@
-"""What a test runs in, and whether several ways of running a symbol agree."""
+"""Test environments, and consistency of a symbol over devices and types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def default_context() -> Context:
 
 
 def set_default_context(ctx: Context) -> None:
-    """Make a context the one in force, in this thread; inside ``with``, until that ends.
+    """Set the current context of this thread; inside ``with``, until that ends.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _set(values: dict[str, str | None]) -> None:
 
 @contextmanager
 def discard_stderr() -> Iterator[None]:
-    """Throw away what is written to the standard error within a ``with`` block, also by C code.
+    """Discard output to the standard error within a ``with`` block, also by C code.
 
     >>> with mx.test_utils.discard_stderr():
     ...     pass
@@ -144,7 +144,7 @@ def retry(n: int) -> Callable[[Callable], Callable]:
 
 
 def has_tvm_ops() -> bool:
-    """Return whether there are operators made by TVM: never.
+    """Return False: there are no operators made by TVM.
 
     >>> mx.test_utils.has_tvm_ops()
     False
@@ -153,7 +153,7 @@ def has_tvm_ops() -> bool:
 
 
 def is_op_runnable() -> bool:
-    """Return whether operators run on this device: always.
+    """Return True: all operators run on this device.
 
     >>> mx.test_utils.is_op_runnable()
     True
@@ -369,7 +369,6 @@ class _Judge:
         self.truth: dict[str, Any] = {}
 
     def compare(self, phase: str, training: bool) -> None:
-        """Run all executors and compare what they made."""
         outputs = [self._run(exe, training) for exe in self.executors]
         self.truth = outputs[self.best] if self.expected is None else self.expected
         for i, results in enumerate(outputs):
@@ -409,7 +408,6 @@ def _coarsest(arrays: Sequence[NDArray]) -> np.dtype:
 
 
 def _limit(tolerance: Any, defaults: Mapping[np.dtype, float], *values: Any) -> float:
-    """Return the wider of the tolerances of two arrays."""
     if tolerance is not None and not isinstance(tolerance, Mapping):
         return tolerance
     table = {**defaults, **(tolerance or {})}

@@ -43,7 +43,7 @@ def download(
     retries: int = 5,
     sha1_hash: str | None = None,
 ) -> str:
-    """Download a file and return its path; it appears whole or not at all.
+    """Download a file atomically and return its path.
 
     Parameters
     ----------
@@ -193,7 +193,6 @@ def _folders(name: str) -> list[Path]:
 
 
 def _find(name: str, dataset: str) -> Path:
-    """Return a data file, packed or not, from the folders where it may be."""
     folders = _folders(dataset)
     for folder in folders:
         for end in ("", ".gz"):

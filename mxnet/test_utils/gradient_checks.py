@@ -67,7 +67,6 @@ def _check_dtype(dtype: Any) -> None:
 def _parse_location(
     sym: Symbol, location: Values, ctx: Context, dtype: Any = np.float32
 ) -> OrderedDict[str, NDArray]:
-    """Return arrays for the arguments of a symbol by name."""
     _check_dtype(dtype)
     names = sym.list_arguments()
     if isinstance(location, Mapping):
@@ -85,7 +84,6 @@ def _parse_location(
 def _parse_aux_states(
     sym: Symbol, aux_states: Values | None, ctx: Context, dtype: Any = np.float32
 ) -> dict[str, NDArray] | None:
-    """Return arrays for the auxiliary states of a symbol by name, or None."""
     _check_dtype(dtype)
     if aux_states is None:
         return None
@@ -106,7 +104,7 @@ def _random_gradients(
     stypes: Mapping[str, str] | None,
     ctx: Context,
 ) -> dict[str, NDArray]:
-    """Return gradient arrays full of random numbers, so that what is not written is seen."""
+    """Return gradient arrays of random numbers, so that unwritten elements are detected."""
     gradients = {}
     for name in names:
         like = location[name]
@@ -437,7 +435,7 @@ def _fine_executor(
     ctx: Context,
     training: bool,
 ) -> Executor:
-    """Return an executor for differences: in float64, as small ones need, if operators allow."""
+    """Return an executor for finite differences, in float64 if the operators support it."""
 
     def finer(arrays: Mapping[str, NDArray] | None) -> dict[str, NDArray] | None:
         if arrays is None:

@@ -463,7 +463,7 @@ def chi_square_check(
     probs: Sequence[float],
     nsamples: int = 1000000,
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Compare how often samples fall into buckets with how often they should.
+    """Compare the observed and expected counts of samples in buckets.
 
     Parameters
     ----------

@@ -158,13 +158,12 @@ def _random_rows(
 
 
 def _uniform_places(shape: tuple[int, ...], density: float) -> np.ndarray:
-    """Return a mask in which each element is there with the same probability."""
     _check_matrix(shape, density)
     return np.random.rand(*shape) < density
 
 
 def _powerlaw_places(shape: tuple[int, ...], density: float) -> np.ndarray:
-    """Return a mask with 2, 4, 8, ... elements in the rows, as long as there are any left."""
+    """Return a mask with 2, 4, 8, ... elements in the rows, until all are placed."""
     _check_matrix(shape, density)
     rows, columns = shape
     total = int(np.ceil(rows * columns * density))
@@ -210,7 +209,6 @@ def _csr_at(
 
 
 def _order_within_rows(rows: np.ndarray) -> np.ndarray:
-    """Return a random order of elements that keeps each in its row."""
     return np.lexsort((np.random.rand(len(rows)), rows))
 
 
@@ -272,7 +270,7 @@ def create_sparse_array_zd(
     modifier_func: Callable | None = None,
     shuffle_csr_indices: bool = False,
 ) -> NDArray:
-    """Return a random sparse array; the density of a row_sparse one comes from its rows alone.
+    """Return a random sparse array; the density of a row_sparse one is its share of stored rows.
 
     Parameters
     ----------
@@ -299,14 +297,14 @@ def create_sparse_array_zd(
     if stype == "row_sparse":
         density = 0.0
         if rsp_indices is not None and len(rsp_indices) > shape[0]:
-            raise AssertionError(f"{len(rsp_indices)} rows were named of an array of {shape}")
+            raise AssertionError(f"{len(rsp_indices)} rows were given for the shape {shape}")
     return create_sparse_array(
         shape, stype, data_init, rsp_indices, dtype, modifier_func, density, shuffle_csr_indices
     )
 
 
 def shuffle_csr_column_indices(csr: Any) -> None:
-    """Put the columns within each row of a SciPy csr matrix out of order, in place.
+    """Shuffle the columns within each row of a SciPy csr matrix, in place.
 
     Parameters
     ----------

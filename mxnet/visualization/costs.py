@@ -27,7 +27,7 @@ TRAINED_ROLES = frozenset({"weight", "bias", "gamma", "beta", "parameters"})
 
 
 class LayerCost(NamedTuple):
-    """One operator of a graph, and what it costs to run it once.
+    """One operator of a graph, and the cost of one run.
 
     `multiply_adds` counts matrix products and convolutions, as is usual; None where it is not
     known, which is so of operators that run graphs or programs of the user.
@@ -127,7 +127,6 @@ def print_costs(model: Any, *inputs: Any, shape: Mapping[str, Shape] | None = No
 def _trace(
     model: Any, inputs: Sequence[Any], shapes: dict[str, Shape]
 ) -> tuple[Symbol, dict[str, Shape]]:
-    """Return the symbol of a model, and the shapes of its inputs."""
     if isinstance(model, Symbol):
         return model, shapes
     names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
@@ -139,7 +138,7 @@ def _trace(
 
 
 def _trained_variables(entry: Entry, data: frozenset[str]) -> list[Node]:
-    """Return the parameters behind an input of a layer: itself, or what it is put together from.
+    """Return the parameters of an input of a layer: itself, or its concatenated parts.
 
     Recurrent layers of Gluon join their weights in the graph.
     """
@@ -219,7 +218,6 @@ def layer_times(
 
 
 def _prepared_call(node: Node, kernel: Callable, inputs: list[Tensor]) -> Callable[[], Any]:
-    """Return the call of a kernel, with None for optional inputs that are absent."""
     op = node.op
     assert op is not None
     arguments: list[Tensor | None] = list(inputs)
@@ -248,7 +246,7 @@ class Table:
         self.lines: list[str] = []
 
     def row(self, *fields: object) -> None:
-        """Add a line; what does not fit into its column is cut."""
+        """Add a line; values are truncated to their columns."""
         line = ""
         for field, end in zip(fields, self.positions, strict=True):
             line = (line + str(field))[:end].ljust(end)
@@ -318,7 +316,6 @@ def summary_lines(
 
 
 def _all_shapes(symbol: Symbol, shape: Shapes) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every result and input of the graph by its name."""
     internals = symbol.get_internals()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the error below says it
@@ -356,7 +353,7 @@ def _output_shape(node: Node, known: Shapes | None) -> str:
 
 
 def _parameters(node: Node, known: Shapes | None) -> int:
-    """Return how many numbers of a layer are trained, as far as shapes or attributes say."""
+    """Return the number of trained parameters of a layer, 0 if shapes are unknown."""
     if node.op is None:
         return 0
     names = node.input_names

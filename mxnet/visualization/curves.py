@@ -16,7 +16,7 @@ def plot_history(
     path: str | os.PathLike[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Any:
-    """Draw what `fit` returned: a chart for each metric, training and validation together.
+    """Plot the result of `fit`: a chart for each metric, with training and validation.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plot_history(
 
 @functools.cache
 def _figure_class() -> Any:
-    """Return a figure that notebooks show without pyplot, which would keep it forever."""
+    """Return a figure that notebooks show without pyplot, which would never free it."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -77,7 +77,6 @@ def _figure_class() -> Any:
 def _group_by_metric(
     history: Mapping[str, Sequence[float]], metrics: Sequence[str] | None
 ) -> dict[str, dict[str, Sequence[float]]]:
-    """Return the curves of each metric by split."""
     splits = {"train": "training", "val": "validation"}
     results: dict[str, dict[str, Sequence[float]]] = {}
     for name, values in history.items():
@@ -87,7 +86,7 @@ def _group_by_metric(
         results.setdefault(metric, {})[splits.get(split, split)] = values
     unknown = [name for name in metrics or () if name not in results]
     if unknown or not results:
-        known = ", ".join(results) or "no metrics: was anything trained?"
+        names = ", ".join(results) or "no metrics: was anything trained?"
         what = f"metrics={list(metrics or ())}" if unknown else "plot_history"
-        raise InvalidValue(f"{what}: the history has {known}.")
+        raise InvalidValue(f"{what}: the history has {names}.")
     return results if metrics is None else {name: results[name] for name in metrics}

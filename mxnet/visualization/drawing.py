@@ -1,4 +1,4 @@
-"""Drawings of networks by Python alone: boxes, colors, labels and arrows, their layout, SVG.
+"""Drawings of networks in pure Python: boxes, colors, labels and arrows, their layout, SVG.
 
 The layout is layered: inputs on top, every box below those it reads, few crossings.
 """
@@ -56,7 +56,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """Data that goes from one box to another, and what it looks like."""
+    """An arrow for data between two boxes, and its style."""
 
     source: str
     target: str
@@ -76,7 +76,7 @@ def diagram(
     dtype: Mapping[str, Any] | None = None,
     hide_weights: bool = True,
 ) -> Diagram:
-    """Return what to draw of a symbol; shapes and types of inputs put labels on the arrows."""
+    """Return the diagram of a symbol; given shapes and types of inputs, arrows have labels."""
     if not isinstance(symbol, Symbol):
         raise TypeError("symbol must be a Symbol")
     nodes = [n for n in symbol._graph.nodes if not (hide_weights and is_parameter(n))]
@@ -98,7 +98,7 @@ def is_parameter(node: Node) -> bool:
 
 
 def _keys(nodes: list[Node]) -> dict[Node, str]:
-    """Return a key for each node: its name, numbered where two have the same."""
+    """Return a key for each node: its name, with a number if it is not unique."""
     seen: dict[str, int] = {}
     keys = {}
     for node in nodes:
@@ -160,7 +160,6 @@ def _arrow_labels(
     shape: Mapping[str, tuple[int, ...]] | None,
     dtype: Mapping[str, Any] | None,
 ) -> Callable[[Node, int], str]:
-    """Return a function that says what is written on the arrow from an output of a node."""
     internals = symbol.get_internals()
     positions = {(e.node, e.index): i for i, e in enumerate(internals._heads)}
     shapes = types = None
@@ -193,7 +192,7 @@ Key = str | tuple[int, int]  # a box, or the passage of arrow number i through l
 
 
 class Layout(NamedTuple):
-    """Where things are: x of every place, the layer of every box, the places of every arrow."""
+    """The layout: x of every place, the layer of every box, the places of every arrow."""
 
     x: dict[Key, float]
     layer: dict[str, int]
@@ -219,7 +218,7 @@ def layered(shown: Diagram, widths: dict[str, float]) -> Layout:
 
 
 def _layers(shown: Diagram) -> dict[str, int]:
-    """Return for each box how many steps it is from the inputs; inputs stand above their user."""
+    """Return each box's distance from the inputs; inputs are drawn above their consumer."""
     sources: dict[str, list[str]] = {}
     users: dict[str, list[str]] = {}
     for arrow in shown.arrows:
@@ -272,7 +271,7 @@ def _mean(neighbors: Sequence[Key], place: Mapping[Key, float], default: float) 
 def _place(
     rows: list[list[Key]], above: dict, below: dict, width: dict[Key, float]
 ) -> dict[Key, float]:
-    """Return x of every place: near its neighbors, in the order of the row, without overlap."""
+    """Return the x of every box: near its neighbors, in the order of the row, without overlap."""
     x: dict[Key, float] = {}
     for row in rows:
         _spread(row, [0.0] * len(row), width, x)
@@ -284,7 +283,7 @@ def _place(
 
 
 def _spread(row: list[Key], wanted: list[float], width: dict[Key, float], x: dict) -> None:
-    """Put a row as near as it can be to where its members want to be."""
+    """Move the members of a row as close to their preferred positions as possible."""
     steps = [(width[a] + width[b]) / 2 + GAP for a, b in pairwise(row)]
     from_left = _push(wanted, steps)
     from_right = [-v for v in _push([-w for w in wanted[::-1]], steps[::-1])][::-1]

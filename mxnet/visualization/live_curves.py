@@ -1,4 +1,4 @@
-"""A plot of the metrics that grows while a network trains."""
+"""A live plot of the metrics during training."""
 
 from __future__ import annotations
 
@@ -55,12 +55,11 @@ class _LivePlot(Logger):
         self._history = History()
 
     def begin(self, history: History) -> None:
-        """Draw on, where a training is resumed."""
+        """Continue the drawing of a resumed run."""
         self._history = history
         self._handle = None
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Draw all epochs up to this one."""
         if not self._history:
             return
         figure = plot_history(self._history, None, self._metrics)

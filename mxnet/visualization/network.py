@@ -1,4 +1,4 @@
-"""`plot_network`: a graphviz drawing of a network; it can draw itself where graphviz cannot."""
+"""`plot_network`: a graphviz drawing of a network; it works without ``dot``, too."""
 
 from __future__ import annotations
 
@@ -101,7 +101,6 @@ def _drawing_class() -> type:
         def render(  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
             self, filename: Any = None, directory: Any = None, view: bool = False, **options: Any
         ) -> str:
-            """Write the drawing to a file and return its path."""
             try:
                 return super().render(filename, directory=directory, view=view, **options)
             except graphviz.ExecutableNotFound:
@@ -132,7 +131,6 @@ def _drawing_class() -> type:
                 return text if options.get("encoding") else text.encode("utf-8")
 
         def _repr_mimebundle_(self, *args: Any, **options: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # options as they come
-            """Show the drawing in a notebook."""
             try:
                 return super()._repr_mimebundle_(*args, **options)
             except graphviz.ExecutableNotFound:

@@ -1,4 +1,4 @@
-"""What notebooks show of symbols, blocks, trainers and loaders."""
+"""Notebook representations of symbols, blocks, trainers and loaders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_CHILDREN = 400
 
 
 def symbol_svg(symbol: Symbol) -> str | None:
-    """Return a drawing of a small graph; None for a large one, which then is shown as text."""
+    """Return a drawing of a small graph; None for a large one, which is shown as text."""
     if sum(node.op is not None for node in symbol._graph.nodes) > MAX_NODES:
         return None
     return svg_text(diagram(symbol))
@@ -61,7 +61,7 @@ def _tree(key: str, block: Any, left: list[int], *, is_open: bool = False) -> st
 
 
 def _count(block: Any) -> int:
-    """Return how many numbers a block and its children hold; 0 if shapes are not known yet."""
+    """Return the number of parameters of a block and its children; 0 if shapes are unknown."""
     shapes = [p.shape for p in block.collect_params().values()]
     if any(not s or min(s) <= 0 for s in shapes):
         return 0

@@ -96,7 +96,7 @@ def _asset(name: str) -> str:
 def page_data(
     symbol: Symbol, shape: Mapping[str, Shape], params: Mapping[str, NDArray], title: str
 ) -> dict[str, Any]:
-    """Return what the page shows, as plain containers."""
+    """Return the data of the page, as plain containers."""
     graph = symbol._graph
     input_shapes = {**{name: array.shape for name, array in params.items()}, **shape}
     shapes = infer_shapes(graph, input_shapes)
@@ -170,7 +170,6 @@ def _output_rows(
 
 
 def _short_name(name: str, blocks: list[dict[str, Any]], block: int | None) -> str:
-    """Return a name without the name of its block."""
     return name if block is None else name.removeprefix(blocks[block]["path"]).strip("_") or name
 
 
@@ -236,7 +235,7 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
     members = Counter(prefix for result in prefixes for prefix in result)
     real = sum(1 for name in names if name)
     common = max((p for p, n in members.items() if n == real), key=len, default="")
-    kept: dict[str, int] = {}
+    indices: dict[str, int] = {}
     blocks: list[dict[str, Any]] = []
     block_of: list[int | None] = []
     for i, result in enumerate(prefixes):
@@ -245,19 +244,19 @@ def find_blocks(names: Sequence[str]) -> tuple[list[dict[str, Any]], list[int | 
             count = members[prefix]
             if count < FEWEST_IN_BLOCK or count == real or members[longer] == count:
                 continue
-            if prefix not in kept:
-                kept[prefix] = len(blocks)
+            if prefix not in indices:
+                indices[prefix] = len(blocks)
                 parent = blocks[inner]["path"] if inner is not None else common
                 name = prefix.removeprefix(parent).strip("_") or prefix
                 blocks.append({"name": name, "path": prefix, "parent": inner, "nodes": []})
-            inner = kept[prefix]
+            inner = indices[prefix]
             blocks[inner]["nodes"].append(i)
         block_of.append(inner)
     return blocks, block_of
 
 
 def _prefixes(name: str) -> list[str]:
-    """Return the beginnings of a name that end before an underscore, shortest first."""
+    """Return the prefixes of a name that end before an underscore, shortest first."""
     results = []
     for i, letter in enumerate(name):
         if letter == "_" and name[:i].strip("_") and not (results and results[-1] == name[: i - 1]):

@@ -1,4 +1,4 @@
-"""`mx check` and `mx fix`: what an old project needs to run, read from its sources.
+"""`mx check` and `mx fix`: finds what an old project needs to run, from its sources.
 
 Programs are read, not run. Names are looked up in the installed package, so the answer is that of
 this version. `names` and `division` are the rules about programs, `surroundings` about what is
@@ -99,7 +99,7 @@ def _check_program(path: Path, project: Project) -> tuple[list[Finding], list[No
 
 
 def check_source(source: Source, project: Project) -> list[Finding]:
-    """Return what the rules say of a program, in the order of its lines."""
+    """Return the findings of all rules for a program, in the order of its lines."""
     rules = (check_names(source, project), check_divisions(source, project))
     reported = [f._replace(line=source.original_line(f.line)) for rule in rules for f in rule]
     findings = {(f.line, f.name, f.status): f for f in (*source.findings, *reported)}

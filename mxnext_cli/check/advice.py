@@ -1,4 +1,4 @@
-"""Names that MXNext does not have: the fork that has them, equals, or a likely typing error.
+"""Advice on names that MXNext lacks: the fork that has them, equivalents, or a likely typo.
 
 A proposal means the same as the name it replaces. Names that merely look alike are not proposed:
 ``QConv2D`` is a binary layer of a fork, and `Conv2D` another one.
@@ -93,7 +93,7 @@ def _fold(name: str) -> str:
 
 
 def is_typing_error(wrong: str, right: str) -> bool:
-    """Return whether two names differ as slips of the keyboard do, in one small letter or two.
+    """Return whether two names differ by a typo of one or two lowercase letters.
 
     Digits, capitals and the first letter mean something: ``Conv1D`` is not ``Conv2D``, and ``sub``
     is not ``sum``.

@@ -1,6 +1,6 @@
 """The rule about divisions: ``5 / 2`` is 2 in Python 2 and 2.5 in Python 3.
 
-Where only an integer fits, the program stops; elsewhere the value changes without a word.
+Where an integer is required, the program stops; elsewhere the value changes silently.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CUTTING = frozenset({"int", "numpy.floor", "math.floor", "numpy.int32", "numpy.
 
 
 def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
-    """Give the divisions of integers, first those whose result must be an integer."""
+    """Yield the divisions of integers, first those whose result must be an integer."""
     if divides_as_python_3(source.tree):
         return  # the author meant fractions
     rule = _Divisions(source)
@@ -71,8 +71,6 @@ def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
 
 
 class _Divisions:
-    """The divisions of a program."""
-
     def __init__(self, source: Source) -> None:
         self._source = source
         self._tree = source.tree
@@ -85,7 +83,7 @@ class _Divisions:
         }
 
     def find_misfits(self) -> Iterator[Finding]:
-        """Give the divisions whose result reaches a size, a count or an index."""
+        """Yield the divisions whose result reaches a size, a count or an index."""
         for node in ast.walk(self._tree):
             for value in self._integer_values(node):
                 for division in self._divisions(value):
@@ -94,7 +92,6 @@ class _Divisions:
                         yield self._report_misfit(division)
 
     def find_quotients(self) -> Iterator[Finding]:
-        """Give the other divisions of integers."""
         for node in ast.walk(self._tree):
             if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)):
                 continue
@@ -109,7 +106,6 @@ class _Divisions:
     # -- integers are needed -------------------------------------------------------------------
 
     def _integer_values(self, node: ast.AST) -> Iterator[ast.expr]:
-        """Give the expressions of a node that only integers fit."""
         if isinstance(node, ast.Subscript):
             yield from _indices(node.slice)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
@@ -132,7 +128,7 @@ class _Divisions:
         yield from (value for key, value in arguments.items() if key in keys)
 
     def _divisions(self, value: ast.expr, depth: int = 0) -> Iterator[ast.BinOp]:
-        """Give the divisions whose result reaches a value through arithmetic and names."""
+        """Yield the divisions whose result reaches a value through arithmetic and names."""
         if depth > 8:
             return
         if isinstance(value, ast.Name):
@@ -164,7 +160,7 @@ class _Divisions:
     # -- values that change --------------------------------------------------------------------
 
     def _means_fraction(self, division: ast.BinOp) -> bool:
-        """Return whether the quotient is cut anyway, or was never meant to be an integer."""
+        """Return whether the quotient is truncated anyway, or is meant to be a fraction."""
         if isinstance(division.left, ast.Constant) and division.left.value == 1:
             return True  # 1 / n was 0 in Python 2
         both = (division.left, division.right)
@@ -179,7 +175,6 @@ class _Divisions:
         return any(FRACTION_NAME.fullmatch(name.lower()) for name in self._names_of(division))
 
     def _names_of(self, division: ast.BinOp) -> Iterator[str]:
-        """Give what the result is called, and what is divided."""
         node: ast.AST | None = division
         while isinstance(node, ast.expr):
             parent = self._parents.get(id(node))
@@ -209,7 +204,7 @@ class _Divisions:
 
 
 def _is_plain_fraction(a: object, b: object) -> bool:
-    """Return whether a quotient of two numbers was 0 in Python 2, or is exact."""
+    """Return whether a quotient of two numbers is exact, or was 0 in Python 2."""
     if not isinstance(a, int) or not isinstance(b, int) or b == 0:
         return True
     return a // b == 0 or a % b == 0
@@ -259,7 +254,6 @@ def _indices(index: ast.expr) -> Iterator[ast.expr]:
 
 
 def _texts(division: ast.BinOp) -> tuple[str, str]:
-    """Return a division as it is and with ``//``."""
     new = ast.BinOp(division.left, ast.FloorDiv(), division.right)
     return ast.unparse(division), ast.unparse(new)
 

@@ -1,4 +1,4 @@
-"""What the rules report: a line, what is the matter with it, and the edits that mend it."""
+"""Findings of the rules: a line, its problem, and the edits that fix it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Edit(NamedTuple):
 class Finding(NamedTuple):
     """A use of a name in a program, and what is known about it.
 
-    `status` is one of `STATUSES`; `edits` mend the line, if that can be done by a program.
+    `status` is one of `STATUSES`; `edits` fix the line, if that can be automated.
     Findings of one `kind` in a file are shown as one.
     """
 
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 class Status(NamedTuple):
-    """What a status means, and what follows from it."""
+    """The meaning and the consequence of a status."""
 
     meaning: str
     level: str  # one of LEVELS
@@ -70,14 +70,14 @@ STATUSES: dict[str, Status] = {
 
 
 def replace_node(node: ast.expr | ast.stmt, text: str) -> Edit:
-    """Return the edit that puts a text in place of a node."""
+    """Return the edit that replaces a node by a text."""
     end_line, end_column = node.end_lineno, node.end_col_offset
     assert end_line is not None and end_column is not None, "parsed nodes have an end"
     return Edit(node.lineno, node.col_offset, end_line, end_column, text)
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
-    r"""Return a source with all edits applied; of two that overlap, the first in the text is taken.
+    r"""Return a source with all edits applied; of two overlapping edits, the first is applied.
 
     >>> apply_edits("a / b\n", [Edit(1, 2, 1, 3, "//")])
     'a // b\n'

@@ -111,7 +111,7 @@ def fix_source(text: str, path: Path, project: Project) -> tuple[str, list[Chang
 
 
 def _describe_divisions(tree: ast.Module) -> list[Change]:
-    """Return a word about the divisions of Python 2 whose operands may be integers."""
+    """Return a message about divisions of Python 2 whose operands may be integers."""
     lines = {n.lineno for n in ast.walk(tree) if isinstance(n, ast.BinOp) and _may_cut(n)}
     reason = "left as it is: Python 2 cut this quotient if both sides were integers; then write //"
     return [Change(line, reason) for line in sorted(lines)]
@@ -131,7 +131,6 @@ def _may_cut(node: ast.BinOp) -> bool:
 
 
 def _add_imports(text: str, modules: list[str]) -> str:
-    """Return a program with imports added before its first statement."""
     tree = parse_source(text, Path("source.py")).tree
     imported = {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     lines = [

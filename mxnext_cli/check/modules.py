@@ -1,4 +1,4 @@
-"""Where the modules come from that a program imports: its project, a package, or nowhere."""
+"""The origin of the modules that a program imports: its project, a package, or none."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Project:
         return sum(tree is not None and is_only_python_3(tree) for tree in trees) > older
 
     def is_in_package(self, program: Path) -> bool:
-        """Return whether others import a program as a part of the package that it is in."""
+        """Return whether other programs import this one as a part of its package."""
         return program.resolve() in self._members
 
     @cached_property
@@ -126,7 +126,6 @@ class Project:
         return {m for m in members if m.parent not in scripts} - self._on_path
 
     def _find_all(self, folders: list[Path], module: str, *, is_relative: bool = True) -> set[Path]:
-        """Return the files of a module below one of the folders, if it is inside of a package."""
         parts = [part for part in module.split(".") if part]
         for folder in folders if parts else ():
             path = folder.joinpath(*parts[:-1], f"{parts[-1]}.py")
@@ -146,7 +145,7 @@ class Project:
         return {p for p in self._programs if p.parent.name in names}
 
     def is_sibling(self, module: str, importer: Path, *, prefers: bool) -> bool:
-        """Return whether a module is the one beside the importer, and only Python 2 finds it."""
+        """Return whether a module is beside the importer and found by Python 2 only."""
         root, path = module.partition(".")[0], importer.resolve()
         if not has_sibling(path.parent, root) or path == path.parent / f"{root}.py":
             return False
@@ -193,7 +192,7 @@ def _quoted_words(line: str) -> list[str]:
 
 
 def _read_imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Give the level and the dotted name of each module that a program may import."""
+    """Yield the level and the dotted name of each module that a program may import."""
     for dots, module, names, plain in _IMPORTS.findall(_read(path)):
         if plain:
             for part in plain.split(","):
@@ -303,7 +302,7 @@ def _is_about_version(test: ast.expr) -> bool:
 
 
 def is_gone(module: str, name: str) -> bool:
-    """Return whether a module that is installed, or a removed one, does not have a name."""
+    """Return whether an installed or removed module lacks a name."""
     if not is_installed(module.partition(".")[0]):
         return False
     try:

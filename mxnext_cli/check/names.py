@@ -40,7 +40,7 @@ DICT_METHODS = {"iteritems": "items", "itervalues": "values", "iterkeys": "keys"
 
 
 def check_names(source: Source, project: Project) -> Iterator[Finding]:
-    """Give every use of a name of MXNet, of a removed one, and of a missing package."""
+    """Yield every use of a name of MXNet, of a removed name, and of a missing package."""
     optional = optional_imports(source.tree)
     guarded = guarded_nodes(source.tree, GUARDING_WORDS, NAME_ERRORS)
     for use in find_uses(source.tree):
@@ -77,7 +77,6 @@ def _check_use(source: Source, project: Project, use: Use, optional: set[int]) -
 
 
 def _check_name(name: str, line: int, shown: str = "") -> Finding:
-    """Look up a dotted name of MXNet."""
     value, hint = look_up(name)
     if value is not None:
         return Finding(line, shown or name, "covered", hint, _is_operator(value))
@@ -88,7 +87,7 @@ def _check_name(name: str, line: int, shown: str = "") -> Finding:
 
 
 def look_up(dotted: str) -> tuple[Any, str]:
-    """Return what a dotted name means here, or None and a hint.
+    """Return the object of a dotted name in MXNext, or None and a hint.
 
     >>> look_up("mxnet.nd.zeross")
     (None, "Did you mean 'zeros'?")
@@ -136,7 +135,7 @@ def _is_operator(value: Any) -> bool:
 
 
 def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[ast.Attribute, str]]:
-    """Give the attributes of F in ``hybrid_forward(self, F, x)``, with their dotted names.
+    """Yield the attributes of F in ``hybrid_forward(self, F, x)``, with their dotted names.
 
     Other functions and lambdas with an argument F are called by such functions.
     """
@@ -154,7 +153,7 @@ def _uses_of_namespace(tree: ast.AST) -> Iterator[tuple[ast.Attribute, str]]:
 
 
 def _attributes_of(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.Attribute, str]]:
-    """Give the longest dotted names that begin with a name; methods of results are none."""
+    """Yield the longest dotted names that begin with a name, without methods of results."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -165,7 +164,6 @@ def _attributes_of(tree: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast
 
 
 def _check_namespace_use(name: str, line: int) -> Finding:
-    """Look up ``F.name`` in `mx.nd` and `mx.sym`."""
     shown = f"F.{name}"
     in_symbols = _check_name(f"{symbol.__name__}.{name}", line, shown)
     in_arrays = _check_name(f"{ndarray.__name__}.{name}", line, shown)
@@ -222,7 +220,7 @@ def _replace_attribute(use: Use, module: str, path: str) -> tuple[tuple[Edit, ..
 
 
 def _has_equal(path: str) -> bool:
-    """Return whether a name can be written instead, rather than one recreated for `mx run`."""
+    """Return whether an existing name can replace another, not one that `mx run` recreates."""
     module, _, name = path.partition(":")
     return bool(name) and not module.startswith(removed.__name__.partition(".")[0])
 
@@ -246,7 +244,6 @@ def _replace_names(node: ast.ImportFrom, module: str) -> tuple[Edit, ...]:
 
 
 def _replace_import(use: Use, old: str, new: str) -> tuple[Edit, ...]:
-    """Return the edit that imports the successor of a module under the old name."""
     node = use.node
     if isinstance(node, ast.ImportFrom):
         names = ", ".join(ast.unparse(alias) for alias in node.names)
@@ -302,7 +299,7 @@ def _is_bound(node: ast.Name) -> bool:
 
 
 def _check_relative_imports(source: Source, project: Project) -> Iterator[Finding]:
-    """Report imports of modules beside the program that Python 3 looks for elsewhere."""
+    """Report implicit relative imports, which Python 3 does not resolve."""
     if imports_as_python_3(source.tree) or not project.is_in_package(source.path):
         return
     for node in ast.walk(source.tree):

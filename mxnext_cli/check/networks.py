@@ -32,7 +32,7 @@ SHAPES = (
 def run_networks(
     programs: list[Path], models: list[Path], args: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Run the networks of a project; return what happened to each."""
+    """Run the networks of a project; return the result of each."""
     targets = list(args.network)
     if args.run:
         targets += [str(path) for path in models if path.name.endswith("-symbol.json")]
@@ -61,7 +61,7 @@ def _run_in_process(target: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def find_networks(path: Path) -> Iterator[str]:
-    """Give ``file:function`` for what can be called without arguments and returns a network."""
+    """Yield ``file:function`` for callables without required arguments that return a network."""
     if path.suffix != ".py":
         return
     try:
@@ -105,7 +105,6 @@ def _needs_nothing(args: ast.arguments, skipped: int) -> bool:
 
 
 def _block_classes(tree: ast.Module, aliases: dict[str, str]) -> set[str]:
-    """Return the names of the classes that derive from a block of Gluon."""
     names: set[str] = set()
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
@@ -120,7 +119,6 @@ def _block_classes(tree: ast.Module, aliases: dict[str, str]) -> set[str]:
 
 
 def _returns_network(function: ast.FunctionDef, aliases: dict[str, str], blocks: set[str]) -> bool:
-    """Return whether a function returns a symbol or a block that it makes."""
     makers = {
         target.id
         for node in ast.walk(function)
@@ -147,7 +145,7 @@ def _makes_network(node: ast.expr, aliases: dict[str, str], blocks: set[str]) ->
 
 
 def main(target: str, result: str, *shapes: str) -> None:
-    """Load a network, train it for a step, and write what happened."""
+    """Load a network, train it for a step, and write the result."""
     facts: dict[str, Any] = {"network": target, "problems": []}
     try:
         network = _load(target)
@@ -168,12 +166,11 @@ def _load(target: str) -> Any:
     file, _, function = target.partition(":")
     if file.endswith(".json"):
         return mx.sym.load(file)
-    made = _call(Path(file).resolve(), function or "get_symbol")
-    return next((m for m in made if m is not None), None) if isinstance(made, tuple) else made
+    result = _call(Path(file).resolve(), function or "get_symbol")
+    return next((m for m in result if m is not None), None) if isinstance(result, tuple) else result
 
 
 def _call(path: Path, function: str) -> Any:
-    """Import a program as `mx run` does, and call a function of it without arguments."""
     import importlib
 
     from ..run.program import Program
@@ -208,8 +205,8 @@ def _train_symbol(symbol: Any, texts: tuple[str, ...]) -> str:
     from ..models import Model, parse_shapes
 
     model = Model("network", symbol, has_params=False)
-    known = parse_shapes(list(texts), model.inputs) if texts else _guess_shapes(model)
-    executor = symbol.simple_bind(mx.cpu(), grad_req="write", **known)
+    shapes = parse_shapes(list(texts), model.inputs) if texts else _guess_shapes(model)
+    executor = symbol.simple_bind(mx.cpu(), grad_req="write", **shapes)
     for name, array in executor.arg_dict.items():
         if name not in model.labels:
             array[:] = mx.nd.random.uniform(-0.1, 0.1, array.shape)
@@ -220,21 +217,20 @@ def _train_symbol(symbol: Any, texts: tuple[str, ...]) -> str:
 
 
 def _guess_shapes(model: Any) -> dict[str, tuple[int, ...]]:
-    """Return shapes of the inputs from which all others follow."""
     if not model.inputs:
         return {}
     first, *others = model.inputs
     for shape in SHAPES:
         for of_others in (None, shape, shape[:1]):
-            known = {first: shape, **(dict.fromkeys(others, of_others) if of_others else {})}
+            shapes = {first: shape, **(dict.fromkeys(others, of_others) if of_others else {})}
             try:
-                arguments, _, _ = model.symbol.infer_shape(**known)
+                arguments, _, _ = model.symbol.infer_shape(**shapes)
             except Exception:  # it does not fit; the next may
                 continue
             if arguments is not None and all(all(s) and s for s in arguments):
-                return known
+                return shapes
     example = " ".join(f"--shape {name}=N,..." for name in model.inputs)
-    raise ValueError(f"none of the usual shapes fits its inputs; give them: {example}")
+    raise ValueError(f"none of the usual shapes fits its inputs; specify them: {example}")
 
 
 def _train_block(block: Any, texts: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What `mx check` prints: findings by their consequence, equal ones of a file as one line."""
+"""What `mx check` prints: findings by consequence, with equal ones of a file on one line."""
 
 from __future__ import annotations
 
@@ -136,7 +136,6 @@ def _summarize(report: Report) -> Iterable[str]:
 
 
 def _next_step(report: Report, facts: dict[str, Any]) -> str:
-    """Return what the user does now."""
     if facts["fork"]:
         return "replace the layers of the fork: neither MXNet nor MXNext has them."
     if facts["syntax"] or facts["unchecked"]:
@@ -163,7 +162,7 @@ def _next_step(report: Report, facts: dict[str, Any]) -> str:
 
 
 def _main_program(report: Report) -> str:
-    """Return the program that is probably started: named train or main, or the only one."""
+    """Return the likely entry point: named train or main, or the only program."""
     programs = [p for p in report.programs if p.suffix == ".py"]
     for pattern in (r"train.*", r"main|run.*|demo.*", r".*train.*"):
         for path in sorted(programs, key=lambda p: (len(p.parts), p.name)):

@@ -1,4 +1,4 @@
-"""Calls that have to be written anew: of removed functions, and conversions that NumPy refuses.
+"""Calls that must be rewritten: of removed functions, and conversions that NumPy refuses.
 
 ``np.asscalar(x)`` becomes ``x.item()``. The functions of `scipy.misc` for images, which no
 expression of today equals, come from a module that `mx fix` writes beside the program. A call is
@@ -60,7 +60,7 @@ def _rewrite_random_integers(call: Call) -> str | None:
 
 
 def _rewrite_getargspec(call: Call) -> str | None:
-    """Return the call of today where the first four fields alone are used, under equal names."""
+    """Return the current call if only the first four fields are used, whose names are equal."""
     new, parent = f"{call.module}.getfullargspec({call.text(0)})", call.parent
     if isinstance(parent, ast.Attribute) and parent.attr in ("args", "varargs", "defaults"):
         return new
@@ -89,7 +89,7 @@ _CALLS: dict[str, tuple[range, Callable[[Call], str | None]]] = {
 
 
 def check_rewrites(tree: ast.Module, *, is_in_package: bool) -> Iterator[Finding]:
-    """Give the calls that can be written anew."""
+    """Yield the calls that can be rewritten."""
     aliases = import_aliases(tree)
     parents = {id(part): node for node in ast.walk(tree) for part in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
@@ -187,7 +187,6 @@ def _uses(tree: ast.Module, local: str) -> bool:
 
 
 def _drop_import(node: ast.Import | ast.ImportFrom, gone: ast.alias) -> Edit:
-    """Return the edit that takes one name out of an import."""
     names = ", ".join(ast.unparse(alias) for alias in node.names if alias is not gone)
     if isinstance(node, ast.Import):
         return replace_node(node, f"import {names or gone.name.partition('.')[0]}")
@@ -257,7 +256,7 @@ def _is_array(node: ast.expr | None, aliases: dict[str, str]) -> bool | None:
 
 
 def _has_one_axis(node: ast.expr) -> bool:
-    """Return whether an array surely has one axis: what reductions give, and losses."""
+    """Return whether an array certainly has one axis: results of reductions, and losses."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         is_reduction = node.func.attr in _ONE_AXIS and not node.keywords
         return is_reduction or node.func.attr == "ones"

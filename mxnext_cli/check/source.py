@@ -1,4 +1,4 @@
-"""The programs of a project: how a file becomes a syntax tree, and which lines are Python 2."""
+"""The programs of a project: their syntax trees, and which lines are Python 2."""
 
 from __future__ import annotations
 
@@ -114,7 +114,6 @@ def _without_prefixes(line: str) -> str:
 
 
 def _compare_lines(text: str, translation: str) -> tuple[tuple[Finding, ...], tuple[int, ...]]:
-    """Return the lines that were translated, and the original line of each of the translation."""
     old, new = text.splitlines(), translation.splitlines()
     findings, lines = [], []
     for tag, start, end, new_start, new_end in SequenceMatcher(

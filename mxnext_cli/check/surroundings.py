@@ -36,7 +36,7 @@ LAUNCHER = re.compile(r"\blaunch\.py\b.*?(?=\s-|$)|\bdmlc-submit\b")
 
 
 class Note(NamedTuple):
-    """Something that a user may have to provide; no problem by itself."""
+    """Something that a user may have to provide; not a problem by itself."""
 
     file: str
     line: int
@@ -44,7 +44,7 @@ class Note(NamedTuple):
 
 
 def check_surroundings(source: Source) -> Iterator[Note]:
-    """Give notes about GPUs and files that a program names."""
+    """Yield notes about GPUs and files that a program names."""
     aliases = import_aliases(source.tree)
     guarded = guarded_nodes(source.tree, ("gpu", "ctx", "device"), GPU_ERRORS)
     needs_gpu: list[int] = []
@@ -75,7 +75,7 @@ def _missing_file(call: ast.Call, name: str, program: Path) -> str | None:
 
 
 def check_shell_script(path: Path) -> Iterator[Note]:
-    """Give notes about commands of a shell script that start MXNet's launcher."""
+    """Yield notes about commands of a shell script that start MXNet's launcher."""
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:

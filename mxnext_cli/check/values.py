@@ -1,4 +1,4 @@
-"""What is known about values without running a program: integers, fractions, or neither.
+"""Static analysis of values: integers, fractions, or neither.
 
 Names count as integers by the value that is assigned to them once, by their default, or by what
 they are called: ``num_classes``, ``batch_size``.
@@ -123,7 +123,7 @@ class Values:
         return []
 
     def kind(self, node: ast.expr, depth: int = 0) -> Kind:
-        """Return what a value is in Python 2, where a quotient of integers is one."""
+        """Return the kind of a value in Python 2, where a quotient of integers is an integer."""
         if depth > MAX_DEPTH:
             return ""
         if isinstance(node, ast.Constant):
@@ -193,7 +193,6 @@ class Values:
 
 
 def _join(*kinds: Kind) -> Kind:
-    """Return the kind of what arithmetic makes of values."""
     order: tuple[Kind, ...] = ("other", "fraction", "")
     for kind in order:
         if kind in kinds:
@@ -202,7 +201,6 @@ def _join(*kinds: Kind) -> Kind:
 
 
 def _is_shape(node: ast.expr) -> bool:
-    """Return whether an expression is a shape, or a part of one."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         node = node.value
     name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -1,4 +1,4 @@
-"""`mx run`: runs an old program with the names put back that libraries removed since."""
+"""`mx run`: runs an old program, with names restored that libraries have removed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _execute(program: Program) -> None:
-    """Compile the script and run it as ``__main__``."""
     path = program.script
     source = path.read_bytes()
     program.add_file(str(path), source)
@@ -62,7 +61,7 @@ def _execute(program: Program) -> None:
 
 @contextmanager
 def _as_main_program(script: Path, arguments: list[str]) -> Iterator[None]:
-    """Set what a program sees of its start, and restore it afterward."""
+    """Set `sys.argv` and the like for a program, and restore them afterward."""
     argv, path, main = sys.argv, sys.path[:], sys.modules.get("__main__")
     before = set(sys.modules)
     sys.argv = [str(script), *arguments]
@@ -91,7 +90,6 @@ def _show_failure(error: BaseException, program: Program) -> None:
 
 
 def _program_frames(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Return a traceback from the program's first frame on, without those of `mx run`."""
     while trace is not None and not owns(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
     entries = []
@@ -106,7 +104,7 @@ def _program_frames(trace: types.TracebackType | None) -> types.TracebackType | 
 
 
 def _describe_interrupt(error: KeyboardInterrupt) -> str:
-    """Return what the package said of it, or the line at which the program was."""
+    """Return the package's explanation of an interrupt, or the program's line."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if owns(frame.filename)]
     place = f" at {frames[-1].filename}, line {frames[-1].lineno}" if frames else ""
     return getattr(error, "explanation", f"Interrupted{place}.")

@@ -1,4 +1,4 @@
-"""What `mx run` puts in place of expressions that Python 2 or an older NumPy computed differently.
+"""Replacements by `mx run` for expressions that Python 2 or an older NumPy computed differently.
 
 Nothing here imports NumPy: a program that has not imported it has no arrays either.
 """
@@ -71,7 +71,7 @@ def divide_in_place(a: Any, b: Any) -> Any:
 
 
 def watch_division(a: Any, b: Any) -> Any:
-    """Return ``a / b``; remember the line if Python 2 would have cut the quotient."""
+    """Return ``a / b``; record the line if Python 2 would have truncated the quotient."""
     result = a / b
     if _is_integer(a) and _is_integer(b):
         _watch(a, b, _caller())
@@ -79,7 +79,7 @@ def watch_division(a: Any, b: Any) -> Any:
 
 
 def watch_division_in_place(a: Any, b: Any) -> Any:
-    """Return what ``a /= b`` assigns to `a`; remember the line likewise."""
+    """Return what ``a /= b`` assigns to `a`; record the line likewise."""
     if _is_integer(a) and _is_integer(b) and not _is_integer_array(a):
         _watch(a, b, _caller())
     return operator.itruediv(a, b)

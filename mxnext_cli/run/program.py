@@ -1,4 +1,4 @@
-"""A program that `mx run` runs: its files, the names that it uses, and what was put back for it.
+"""A program under `mx run`: its files, the names that it uses, and the restored names.
 
 Names are read from the syntax tree, with import aliases resolved: ``np.x`` is ``numpy.x``.
 """
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 
 
 class Program:
-    """Collects what a program uses of what is gone."""
+    """Collects a program's uses of removed names."""
 
     def __init__(self, script: Path) -> None:
         self.script = script.resolve()
@@ -43,11 +43,11 @@ class Program:
         self.translated: list[str] = []  # files of Python 2 among them
 
     def note(self, frame: FrameType, name: str, instead: str) -> None:
-        """Remember that a line needed a name."""
+        """Record that a line needed a name."""
         self.findings.add(Finding(frame.f_code.co_filename, frame.f_lineno, name, instead))
 
     def add_file(self, filename: str, source: bytes) -> ast.Module:
-        """Remember the syntax tree of a file that is about to run; Python 2 is translated."""
+        """Record the syntax tree of a file before it runs; Python 2 is translated."""
         tree, is_translated = parse_program(source, filename)
         if is_translated:
             self.translated.append(filename)
@@ -55,13 +55,13 @@ class Program:
         return tree
 
     def caller(self) -> FrameType | None:
-        """Return the frame that asks for a name, if it is of the program."""
+        """Return the frame that accesses a name, if it belongs to the program."""
         frame = next(_outside(sys._getframe(1)), None)
         return frame if frame is not None and owns(frame.f_code.co_filename) else None
 
 
 def _outside(frame: FrameType | None) -> Iterator[FrameType]:
-    """Give the callers that are neither this package nor the machinery of imports."""
+    """Yield the callers outside this package and the import system."""
     while frame is not None:
         filename = frame.f_code.co_filename
         if not filename.startswith(("<frozen importlib", str(PACKAGE))):
@@ -146,7 +146,7 @@ def resolve(node: ast.expr, aliases: dict[str, str]) -> str | None:
 
 
 def find_uses(tree: ast.AST) -> Iterator[Use]:
-    """Give every use of a name that comes from an import, and every import itself.
+    """Yield every use of an imported name, and every import itself.
 
     A name that its scope binds in another way means something else there.
     """
@@ -186,7 +186,7 @@ def _bound_in(scope: ast.AST) -> set[str]:
 
 
 def all_findings(program: Program) -> list[Finding]:
-    """Return the lines that needed a name, and others of the same files that will."""
+    """Return the lines that needed a name, and other lines of the same files that will."""
     findings = set(program.findings)
     findings |= {Finding(*place, *row) for place, row in arithmetic.conversions.items()}
     for filename, tree in program.trees.items():
@@ -195,7 +195,7 @@ def all_findings(program: Program) -> list[Finding]:
 
 
 def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Finding]:
-    """Return uses of removed names in lines that did not run this time."""
+    """Return uses of removed names in lines that were not executed."""
     findings = []
     for use in find_uses(tree):
         module, _, name = use.name.rpartition(".")
@@ -266,7 +266,7 @@ def _relative(filename: str) -> str:
 
 
 def hint(error: BaseException) -> str:
-    """Return what is known to be behind a failure of an old program, or an empty text."""
+    """Return the known cause of a failure of an old program, or an empty string."""
     text = str(error)
     rows = {
         "has no attribute 'iteritems'": "dict.iteritems() became dict.items()",

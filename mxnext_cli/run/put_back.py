@@ -1,7 +1,7 @@
-"""Puts removed names back while a program runs, for the lines of the program alone.
+"""Restores removed names while a program runs, visible to the program's code only.
 
-Modules get a ``__getattr__`` that answers to frames of the program and to nobody else, so that
-libraries which test for a name still find it absent. Everything is taken away again at the end.
+Modules get a ``__getattr__`` that answers only to frames of the program, so that
+libraries which test for a name still find it absent. All changes are reverted at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOOKED = {*removed.ATTRIBUTES, *removed.METHODS, *removed.CALLS}
 
 @contextmanager
 def put_back(program: Program) -> Iterator[None]:
-    """Put back what is gone until the end of the block."""
+    """Restore removed names until the end of the block."""
     with ExitStack() as stack:
         hooks = _Hooks(program, stack)
         for name in HOOKED & set(sys.modules):
@@ -50,13 +50,12 @@ def resolve(dotted: str) -> Any:
 
 
 class _Hooks:
-    """Gives modules and classes their old names, and takes them away at the end."""
+    """Adds old names to modules and classes, and removes them at the end."""
 
     def __init__(self, program: Program, stack: ExitStack) -> None:
         self._program, self._stack = program, stack
 
     def apply(self, module: types.ModuleType) -> None:
-        """Hook one module."""
         name = module.__name__
         if rows := removed.ATTRIBUTES.get(name):
             self._hook_attributes(module, rows)
@@ -99,7 +98,7 @@ class _Hooks:
     def _hook_call(
         self, module: types.ModuleType, name: str, argument: str, row: removed.Row
     ) -> None:
-        """Let the program leave out an argument that a function needs today."""
+        """Accept calls of the program without an argument that a function needs today."""
         function = getattr(module, name)
         if not removed.needs_argument(function, argument):
             return
@@ -125,7 +124,7 @@ def _restore(module: types.ModuleType, name: str, previous: Any) -> None:
 
 
 class _Method:
-    """A method that is there for the program and absent for everybody else."""
+    """A method that only the program's code can see."""
 
     def __init__(self, program: Program, owner: type, name: str, row: removed.Row) -> None:
         self._program, self._owner, self._name = program, owner, name
@@ -141,7 +140,7 @@ class _Method:
 
 
 class _HookingFinder(importlib.abc.MetaPathFinder):
-    """Lets libraries be hooked, and the program's own modules prepared, as they are imported."""
+    """Hooks libraries, and prepares the program's own modules, when they are imported."""
 
     def __init__(self, program: Program, hooks: _Hooks) -> None:
         self._program, self._hooks = program, hooks
@@ -170,7 +169,7 @@ class _HookingFinder(importlib.abc.MetaPathFinder):
         return spec
 
     def _prepare(self, module: types.ModuleType) -> None:
-        """Remember the source of a module of the program, and give it the builtins it needs."""
+        """Record the source of a module of the program, and provide the builtins it needs."""
         path = module.__spec__.origin if module.__spec__ else None
         try:
             with open(str(path), "rb") as file:  # noqa: PTH123 (the program may replace Path)
@@ -195,11 +194,9 @@ class _Loader(importlib.abc.Loader):
         return getattr(self._real, name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Create the module by the real loader."""
         return self._real.create_module(spec)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, with its real loader in place."""
         module.__loader__ = self._real
         if module.__spec__ is not None:
             module.__spec__.loader = self._real
@@ -211,8 +208,6 @@ class _Loader(importlib.abc.Loader):
 
 
 class _RewritingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module of the program as `mx run` rewrites it."""
-
     def get_code(self, fullname: str) -> types.CodeType:
         """Compile the module; the result is not cached, because Python would take it too."""
         path = self.get_filename(fullname)
@@ -222,7 +217,7 @@ class _RewritingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds removed modules, after everybody else said they are absent."""
+    """Finds removed modules, after all other finders."""
 
     def __init__(self, program: Program, stack: ExitStack) -> None:
         self._program, self._stack = program, stack
@@ -230,7 +225,6 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return a spec for a removed module that the program imports."""
         is_removed = fullname in removed.MODULES or fullname in removed.MADE_MODULES
         frame = self._program.caller() if is_removed else None
         if frame is None:
@@ -244,12 +238,10 @@ class _StandInFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(fullname, self, is_package=is_package)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        """Make the module empty."""
         self._stack.callback(sys.modules.pop, spec.name, None)
         return types.ModuleType(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the module with its replacements."""
         name = module.__name__
         if name in removed.MODULES:
             successor = importlib.import_module(removed.MODULES[name])
@@ -288,7 +280,7 @@ class _Builtins(dict):
 
 
 def give_builtins(program: Program, tree: ast.Module, namespace: dict[str, Any]) -> None:
-    """Give a namespace the builtins of Python 2, if its source mentions one of them.
+    """Add the builtins of Python 2 to a namespace, if its source mentions one of them.
 
     Others keep the plain ones, which the interpreter looks up faster.
     """

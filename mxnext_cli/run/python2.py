@@ -32,7 +32,7 @@ def read_text(content: bytes) -> str:
 def translate(source: str, *, only_syntax: bool = False) -> str | None:
     r"""Return a source of Python 2 as one of Python 3, or None if it is not Python 2 either.
 
-    Divisions stay as they are: a program cannot tell whether their operands are integers.
+    Divisions are unchanged: whether their operands are integers cannot be decided here.
 
     >>> translate("print 'a', 1\n")
     "print('a', 1)\n"
@@ -52,7 +52,7 @@ def translate(source: str, *, only_syntax: bool = False) -> str | None:
 
 
 def _restore_calls(old: str, new: str) -> str:
-    """Return a translation with lines such as ``print("a")`` as they were: both Pythons read them.
+    """Return a translation that keeps lines such as ``print("a")``, valid in both Pythons.
 
     >>> _restore_calls("print('a')", "print(('a'))")
     "print('a')"
@@ -68,7 +68,6 @@ def _restore_calls(old: str, new: str) -> str:
 
 
 def _prints_one(line: str) -> bool:
-    """Return whether a line prints one value in parentheses."""
     try:
         node = ast.parse(line.strip(), mode="eval").body
     except (SyntaxError, ValueError):
@@ -103,7 +102,6 @@ def parse_program(content: bytes, filename: str) -> tuple[ast.Module, bool]:
 
 
 def _parse_python_2(content: bytes) -> ast.Module | None:
-    """Return the tree of a source of Python 2, or None."""
     translation = translate(read_text(content))
     if translation is None:
         return None
@@ -135,7 +133,7 @@ def divides_as_python_3(tree: ast.Module) -> bool:
 
 
 def first_statement(tree: ast.Module) -> int:
-    """Return the index of the first statement after the docstring and imports of the future."""
+    """Return the index of the first statement after the docstring and ``__future__`` imports."""
     for i, node in enumerate(tree.body):
         is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if not is_docstring and getattr(node, "module", None) != "__future__":

@@ -1,7 +1,7 @@
-"""What libraries removed since 2016, and what replaced it.
+"""Names that libraries removed since 2016, and their replacements.
 
 A row is the old name and the new one, ``module:attribute`` where the object is; a pair adds what
-to write instead, where that is another expression. Names that are still there are left alone.
+to write instead, where that is another expression. Names that still exist are not replaced.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ ZERO, NEGATIVE_ZERO = 0.0, -0.0
 
 
 def read_row(row: Row) -> tuple[str, str]:
-    """Return where the object of a row is, and what to write instead."""
+    """Return the location of a row's object, and what to write instead."""
     if isinstance(row, tuple):
         return row
     return row, row.replace(":", ".").replace("numpy.", "np.")
@@ -461,7 +461,7 @@ class LooseVersion:
         return f"LooseVersion ('{self.vstring}')"
 
     def _key(self) -> list[tuple[bool, str, int]]:
-        """Return what orders versions: letters come before numbers."""
+        """Return the sort key of versions: letters come before numbers."""
         return [
             (True, "", part) if isinstance(part, int) else (False, part, 0) for part in self.version
         ]
@@ -522,7 +522,7 @@ def load_source(name: str, pathname: str, file: Any = None) -> types.ModuleType:
 
 
 def find_module(name: str, path: list[str] | None = None) -> tuple[Any, str, tuple]:
-    """Return where a module is, in the form that `load_module` takes."""
+    """Return the location of a module, as `load_module` takes it."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec(name, path)

@@ -43,7 +43,7 @@ def prepare_program(
 
 
 def _choose_division(tree: ast.Module, is_translated: bool) -> tuple[str, str]:
-    """Return what computes ``a / b`` and ``a /= b``: as Python 2, or watched; or nothing."""
+    """Return the replacements of ``a / b`` and ``a /= b`` (Python 2's, or watched), or ''."""
     if divides_as_python_3(tree):
         return "", ""
     if is_translated:
@@ -130,8 +130,6 @@ def relative_imports(node: ast.Import | ast.ImportFrom) -> list[ast.stmt]:
 
 
 class _Imports(ast.NodeTransformer):
-    """Makes implicit relative imports explicit."""
-
     def __init__(self, folder: Path, *, prefers_sibling: bool) -> None:
         self._folder, self._prefers_sibling = folder, prefers_sibling
 
@@ -142,13 +140,11 @@ class _Imports(ast.NodeTransformer):
         return self._prefers_sibling or not _can_import(root)
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | list[ast.stmt]:
-        """Rewrite ``from x import y``."""
         if node.level or not node.module or not self._is_relative(node.module):
             return node
         return [ast.copy_location(new, node) for new in relative_imports(node)]
 
     def visit_Import(self, node: ast.Import) -> ast.stmt | list[ast.stmt]:
-        """Rewrite ``import x``."""
         siblings = [alias for alias in node.names if self._is_relative(alias.name)]
         if not siblings:
             return node
@@ -187,14 +183,13 @@ class _Expressions(ast.NodeTransformer):
         return ast.Call(ast.Name(PREFIX + function, ast.Load()), list(args), [])
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
-        """Leave functions alone that a compiler such as numba's reads."""
+        """Skip functions that are compiled, for example by numba."""
         if any("jit" in ast.unparse(decorator) for decorator in node.decorator_list):
             return node
         self.generic_visit(node)
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """Replace ``a / b`` and ``'%d' % x``."""
         self.generic_visit(node)
         new: ast.expr = node
         if isinstance(node.op, ast.Div) and self._division:
@@ -232,7 +227,6 @@ class _Expressions(ast.NodeTransformer):
         return function.value.id in self._math
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        """Replace ``x[i] = y``."""
         self.generic_visit(node)
         target = node.targets[0]
         if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
@@ -244,7 +238,6 @@ class _Expressions(ast.NodeTransformer):
 
 
 def _bound_names(tree: ast.AST, *, imports: bool = True) -> set[str]:
-    """Return the names that a program binds anywhere."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):

@@ -73,7 +73,7 @@ def _refuse_model_options(args: argparse.Namespace) -> None:
 
 
 def find_address(host: str, port: int) -> tuple[str, int]:
-    """Return an address on which nobody listens, or say why there is none."""
+    """Return an address without a listener, or raise an error that says why there is none."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP

@@ -1,4 +1,4 @@
-"""What stands before every request (ASGI): who may ask, what is ambiguous, counters, the log.
+"""Middleware of every request (ASGI): access, checks, counters, the log.
 
 The HTTP server parses requests and owns connections. What it leaves to applications is here: one
 Host, no request that two servers could read differently, a time for a body to arrive and for a
@@ -38,7 +38,7 @@ OPEN_PATHS = frozenset(
 HOST = re.compile(r"(?P<name>\[[0-9a-fA-F:.%]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
 PIECE = 64 << 10  # bytes of an answer that are sent at once
 LINGER, SILENCE = 2.0, 0.3  # seconds in which a client can read why it was refused
-CLIENT_CLOSED = 499  # nobody reads it; it is counted
+CLIENT_CLOSED = 499  # only counted, never read
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -68,7 +68,7 @@ def host_name(host: str) -> str | None:
 
 
 class Guard:
-    """Refuses requests that other web pages or strangers send, or that are ambiguous.
+    """Refuses requests from other web sites or without authorization, and ambiguous ones.
 
     A page of another site can let its own name point at this machine (DNS rebinding): so names
     must be known. Addresses in numbers cannot be used that way.
@@ -79,7 +79,7 @@ class Guard:
         self._token = f"Bearer {token}".encode() if token is not None else None
 
     def check(self, scope: Scope) -> None:
-        """Refuse a request that must not be answered."""
+        """Raise for a request that must not be answered."""
         pairs: Sequence[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(pairs)
         if sum(len(name) + len(value) for name, value in pairs) > MAX_HEADER_BYTES:
@@ -115,7 +115,7 @@ class Guard:
 
 
 class Exchange:
-    """A request and its answer, as the server passes them."""
+    """A request and its response in ASGI."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, timeout: float) -> None:
         self._receive, self._send, self._timeout = receive, send, timeout
@@ -128,20 +128,20 @@ class Exchange:
 
     @property
     def _lingers(self) -> bool:
-        """Whether the client may still be sending when it is answered."""
+        """Whether the client may still be sending when the response is written."""
         return not self.is_whole and not self._waits
 
     async def receive(self) -> Message:
         """Receive a piece of the body."""
         message = await self._receive()
         self._length -= len(message.get("body", b""))
-        if not self._length and message["type"] == "http.request":  # it need not be asked again
+        if not self._length and message["type"] == "http.request":  # no second check is needed
             message["more_body"] = False
         self.is_whole, self._waits = not message.get("more_body", False), False
         return message
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, in pieces: each is taken in time, or the answer ends.
+        """Send a part of the response in pieces; a piece that is not received in time ends it.
 
         If the body of the request has not arrived, the answer has no length: the server would close
         the connection after so many bytes, and the answer would be lost in a reset.
@@ -170,7 +170,7 @@ class Exchange:
         await asyncio.wait_for(self._send(message), self._timeout)
 
     async def _drop_body(self) -> None:
-        """Read on for a while, as long as something comes."""
+        """Read and discard the rest of the body for a limited time."""
         end = time.monotonic() + LINGER
         with contextlib.suppress(asyncio.TimeoutError):
             while not self.is_whole and time.monotonic() < end:

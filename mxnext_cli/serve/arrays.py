@@ -1,6 +1,6 @@
 """Arrays from the bytes of `.npy`, `.npz`, safetensors and JSON, none of which is trusted.
 
-Sizes that a file claims are compared with the bytes that are there before memory is taken. JSON is
+Sizes that a file claims are compared with its bytes before memory is allocated. JSON is
 read in pieces of bounded size, without Python objects for each list and number: a tree of objects
 takes up to a hundred times the bytes of its text, and making it stops every other thread.
 
@@ -64,7 +64,7 @@ def read_npy(content: Content) -> np.ndarray:
 
 @functools.lru_cache(maxsize=128)
 def _read_npy_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Return shape, order and type; clients send the same few headers again and again."""
+    """Return shape, order and type; cached, as clients repeat the same few headers."""
     file = io.BytesIO(header)
     try:
         version = np.lib.format.read_magic(file)
@@ -79,7 +79,7 @@ def _read_npy_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
 
 
 def check_shape(shape: tuple[int, ...] | list[int]) -> None:
-    """Refuse shapes that no array has."""
+    """Raise for invalid shapes."""
     if len(shape) > MAX_AXES:
         raise ValueError(f"its shape has {len(shape)} axes; {MAX_AXES} are taken")
     if any(type(n) is not int or not 0 <= n <= MAX_SIZE for n in shape):
@@ -87,7 +87,7 @@ def check_shape(shape: tuple[int, ...] | list[int]) -> None:
 
 
 def check_type(dtype: np.dtype) -> None:
-    """Refuse types that are not numbers."""
+    """Raise for types that are not numeric."""
     if dtype.kind not in "fiub" or dtype.hasobject:
         raise ValueError(f"it holds {dtype}, not numbers")
 
@@ -113,7 +113,7 @@ def read_npz(content: bytes | bytearray, max_bytes: int) -> dict[str, np.ndarray
 
 
 def _check_directory(content: bytes | bytearray) -> None:
-    """Refuse archives with a long list of members before objects are made of it."""
+    """Raise for archives with too many members, before their list is parsed."""
     end = content.rfind(b"PK\x05\x06", max(0, len(content) - ZIP_END.size - (1 << 16)))
     if end < 0 or end + ZIP_END.size > len(content):
         raise ValueError("it is not an .npz archive")
@@ -177,7 +177,7 @@ def read_json_array(text: msgspec.Raw | bytes, dtype: np.dtype, max_numbers: int
 
 
 def _as_type(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
-    """Return numbers that an array of the type takes without a warning."""
+    """Return numbers that convert to the type without a warning."""
     try:
         if dtype.kind in "fb":
             with np.errstate(over="ignore"):
@@ -192,7 +192,6 @@ def _as_type(numbers: list[int | float], dtype: np.dtype) -> np.ndarray:
 
 
 def _pieces(text: bytes) -> Iterator[bytes]:
-    """Yield what is between some of the commas of a text."""
     start = 0
     while start < len(text):
         last = start + PIECE + MAX_NUMBER_LENGTH

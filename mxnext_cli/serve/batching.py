@@ -1,4 +1,4 @@
-"""Requests joined into batches, which a thread runs on one prepared model."""
+"""Combine requests into batches, which a thread runs on one prepared model."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class QueueFull(Exception):
 
 
 class Stopping(Exception):
-    """The server is being stopped and takes no more requests."""
+    """Raised while the server is stopping and accepts no requests."""
 
 
 class ModelExit(Exception):
-    """The model raised what would end a program, such as SystemExit."""
+    """Raised if the model raises an exception that would end a program, such as SystemExit."""
 
 
 class Job(NamedTuple):
-    """One request: its arrays, how many samples, who waits for it, and since when."""
+    """One request: its arrays, number of samples, future and arrival time."""
 
     inputs: Arrays
     rows: int
@@ -42,12 +42,12 @@ class Job(NamedTuple):
     since: float
 
     def signature(self) -> tuple:
-        """Return what requests must share to be joined."""
+        """Return the key that requests of one batch share."""
         return tuple((n, a.shape[1:], a.dtype.str) for n, a in sorted(self.inputs.items()))
 
 
 class RowLimit:
-    """How many samples a batch may have so that requests are answered in time.
+    """The adaptive maximum of samples per batch, to meet the target latency.
 
     A request waits for the batch before it and for its own, so each may take half of the target.
     The limit is halved when a batch took longer, and grows by one for each that was quick.
@@ -58,7 +58,7 @@ class RowLimit:
         self.rows = max_rows
 
     def learn(self, rows: int, seconds: float) -> None:
-        """Take one run into account."""
+        """Update the statistics with one run."""
         if seconds > self._target / 2:
             self.rows = max(1, min(self.rows, rows) // 2)
         elif rows >= self.rows:
@@ -117,7 +117,7 @@ class Batcher:
             timer.cancel()
 
     async def close(self, timeout: float = 30.0) -> None:
-        """Take no more requests, finish those that wait, and end the thread."""
+        """Stop accepting requests, finish the waiting ones, and end the thread."""
         self.is_closed = True
         self._notify()
         if self._worker is not None:
@@ -130,14 +130,13 @@ class Batcher:
     # -- batches --------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Run batches until no request waits."""
         loop = asyncio.get_running_loop()
         try:
             while batch := await self._next_batch():
                 inputs = [job.inputs for job in batch]
                 results = await loop.run_in_executor(self._pool, self._run_batch, inputs)
                 for job, result in zip(batch, results, strict=True):
-                    if job.future.done():  # nobody waits any more
+                    if job.future.done():  # no request waits any more
                         continue
                     if isinstance(result, Exception):
                         job.future.set_exception(result)
@@ -170,12 +169,10 @@ class Batcher:
         timer.cancel()
 
     def _notify(self) -> None:
-        """Let the worker look at what waits."""
         if self._more is not None and not self._more.done():
             self._more.set_result(None)
 
     def _take_alike(self, batch: list[Job]) -> None:
-        """Move waiting requests of the same shapes into a batch, as many as fit."""
         rows = sum(job.rows for job in batch)
         left: deque[Job] = deque()
         while self._waiting:
@@ -191,7 +188,7 @@ class Batcher:
         self._waiting = left
 
     def _run_batch(self, requests: Sequence[Arrays]) -> Sequence[Outputs | Exception]:
-        """Return the result of each request, which fails alone."""
+        """Return the result of each request; a failure affects only its own request."""
         counts = [len(next(iter(inputs.values()))) for inputs in requests]
         if len(requests) > 1:
             joined = {n: np.concatenate([inputs[n] for inputs in requests]) for n in requests[0]}

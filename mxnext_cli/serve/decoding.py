@@ -46,7 +46,7 @@ class Body(msgspec.Struct):
 
 @contextlib.contextmanager
 def reading(field: str) -> Iterator[None]:
-    """Refuse a request with the name of a field, whatever a decoder raises for its data."""
+    """Turn any error of a decoder into a refused request that names the field."""
     try:
         yield
     except Refused:
@@ -93,7 +93,7 @@ class Decoder:
         self._preparation, self._max_rows = preparation, limits.max_rows
 
     def max_bytes(self, content_type: str) -> int:
-        """Return how large a body of a kind can be; refuse other kinds."""
+        """Return the maximum size of a body of a kind; raise for other kinds."""
         kind = media_type(content_type)
         limits = self.body_limits
         if kind.startswith("image/"):
@@ -110,7 +110,7 @@ class Decoder:
 
     @staticmethod
     def is_cheap(content_type: str) -> bool:
-        """Whether a small body of a kind is decoded in next to no time."""
+        """Whether decoding a small body of a kind is cheap."""
         kind = media_type(content_type)
         return not kind.startswith("image/") and kind not in (NPZ, FORM, BINARY)
 
@@ -158,7 +158,6 @@ class Decoder:
         return {name: self.read_numbers(name, raw) for name, raw in named.items()}
 
     def _read_instances(self, raw: bytes) -> Arrays:
-        """Return arrays from a list of samples, each an array or arrays by name."""
         if not raw.startswith(b"["):
             raise ValueError("it is not a list")
         if raw[1:].lstrip()[:1] != b"{":
@@ -221,7 +220,7 @@ class Decoder:
     # -- what the model takes -------------------------------------------------------------------
 
     def check_name(self, name: str) -> None:
-        """Refuse an input that the model does not have."""
+        """Raise for an input that the model does not have."""
         if name not in self.dtypes:
             names = ", ".join(self.inputs)
             raise Refused(400, f"the model has no input {name[:100]!r}; its inputs: {names}")
@@ -261,7 +260,6 @@ class Decoder:
 
 
 def _target(how: Preparation, shape: Shape | None) -> tuple[int, int] | None:
-    """Return the height and width that images are resized to."""
     if how.resize or how.crop:
         edge = max(how.resize or 0, how.crop or 0)
         return edge, edge

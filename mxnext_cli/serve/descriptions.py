@@ -1,4 +1,4 @@
-"""What the server says of itself and its models: pages, health, metrics, metadata, reloading."""
+"""Descriptions of the server and its models: pages, health, metrics, metadata, reloading."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Descriptions:
         return Response(self._metrics.text(), headers={"content-type": METRICS_KIND})
 
     async def model(self, request: Request) -> Response:
-        """Answer with what a model takes and gives."""
+        """Return the inputs and outputs of a model."""
         return json_response(self._find(request).describe())
 
     async def models(self, request: Request) -> Response:
-        """Answer with what all models take and give."""
+        """Return the inputs and outputs of all models."""
         return json_response([model.describe() for model in self._repository.models])
 
     async def openapi(self, request: Request) -> Response:
@@ -175,8 +175,8 @@ def _page(content: bytes, kind: str, script: str, style: str) -> Response:
 def _draw(model: LoadedModel) -> str:
     shapes = {n: (1, *s) for n, s in model.decoder.shapes.items()}
     complete = set(shapes) >= set(model.model.inputs)
-    known = model.model.complete_shapes(shapes) if complete else {}
-    return page_text(model.model.symbol, known, model.model.parameters, model.name)
+    variable_shapes = model.model.complete_shapes(shapes) if complete else {}
+    return page_text(model.model.symbol, variable_shapes, model.model.parameters, model.name)
 
 
 # -- the OpenAPI document --------------------------------------------------------------------------

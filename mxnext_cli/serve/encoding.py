@@ -21,7 +21,7 @@ dump = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Postprocessing:
-    """What happens to the outputs before they are sent."""
+    """Postprocessing of the outputs."""
 
     softmax: bool = False
     top: int = 0
@@ -47,7 +47,7 @@ def _best(row: np.ndarray, labels: list[str] | None, top: int) -> list[dict[str,
 
 
 def json_array(values: np.ndarray) -> msgspec.Raw:
-    """Return an array as JSON; what is not finite becomes null.
+    """Return an array as JSON; NaN and infinities become null.
 
     >>> bytes(json_array(np.array([[1.5, np.nan, 0.1]], np.float32)))
     b'[[1.5,null,0.1]]'
@@ -76,7 +76,6 @@ def _npy(outputs: Outputs) -> bytes:
 
 @functools.lru_cache(maxsize=128)
 def _npy_header(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
-    """Return how an `.npy` file begins; a model gives the same few shapes again and again."""
     file = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(dtype)
     fields = {"descr": descr, "fortran_order": False, "shape": shape}

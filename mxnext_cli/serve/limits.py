@@ -1,4 +1,4 @@
-"""Limits of a server: what a request may hold, and how many bytes requests hold together."""
+"""Limits of a server: sizes of requests, and their total memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Limits:
 
 
 class BodyLimits:
-    """How large the bodies for one model can be, by their kind.
+    """The maximum sizes of bodies for one model, by their kind.
 
     The shapes of the inputs say how many numbers a request of `max_rows` samples holds; where a
     shape is not known, only the limits of the server count.
@@ -91,7 +91,7 @@ class Share:
         self.refusal: tuple[int, str] | None = None  # why the task was canceled
 
     def hold(self, size: int) -> None:
-        """Hold so many bytes in place of those before; refuse if there is no room."""
+        """Change the reservation to this many bytes; raise if there is no room."""
         self._budget.make_room(self, size)
         self._budget.in_use += size - self.bytes
         self.bytes = size
@@ -105,7 +105,7 @@ class Share:
 
     @contextlib.contextmanager
     def arriving(self, timeout: float) -> Iterator[None]:
-        """Give the body up if it takes too long, or for smaller ones if there is no room."""
+        """Abort the body if it takes too long, or to make room for smaller ones."""
         late = (408, "the body did not arrive in time")
         timer = asyncio.get_running_loop().call_later(timeout, self.give_up, *late)
         self._budget.arriving.add(self)
@@ -135,7 +135,7 @@ class Budget:
         self.arriving: set[Share] = set()
 
     def make_room(self, share: Share, size: int) -> None:
-        """Give up larger bodies until a request can hold so many bytes, or refuse it."""
+        """Abort larger bodies until a request can hold that many bytes, or refuse the request."""
         while size > share.bytes and self.in_use + size - share.bytes > self._limit:
             largest = max(self.arriving - {share}, key=lambda s: s.bytes, default=None)
             if largest is None or largest.bytes <= size:

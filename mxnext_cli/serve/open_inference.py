@@ -126,9 +126,9 @@ def choose_outputs(
     named = dict(zip(names, outputs, strict=True))
     for output in request.outputs:
         if output.name not in named:
-            known = ", ".join(names)
+            choices = ", ".join(names)
             raise Refused(400, f"the model has no output {output.name[:100]!r}; its outputs: "
-                               f"{known}")  # fmt: skip
+                               f"{choices}")  # fmt: skip
     return {o.name: named[o.name] for o in request.outputs} if request.outputs else named
 
 

@@ -89,7 +89,7 @@ class Predictions:
         return _respond(share, model, content, headers)
 
     async def _read(self, request: Request, limit: int, share: Share) -> bytearray:
-        """Return the body; it is given up if it comes too slowly, or for smaller ones."""
+        """Return the body; reading is aborted if it is too slow, or in favor of smaller bodies."""
         if int(request.headers.get("content-length", 0)) > limit:
             raise _too_large(limit)
         if request.headers.get("content-encoding", "identity").lower() != "identity":

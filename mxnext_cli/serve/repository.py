@@ -73,7 +73,6 @@ def _model_files(folder: Path) -> list[Path]:
 
 
 def _model_file(path: Path) -> Path:
-    """Return the file of a model in a folder, or the path itself."""
     if not path.is_dir():
         return path
     files = _model_files(path)
@@ -300,7 +299,7 @@ class Repository:
         return loaded
 
     def _is_stale(self, model: LoadedModel, file: Path) -> bool:
-        """Whether other files would be loaded now; a later epoch can be there, for example."""
+        """Whether other files would be loaded now, such as a later epoch."""
         files = [Path(path) for path, *_ in model.fingerprint]
         is_changed = model.fingerprint != fingerprint(files)
         return is_changed or find_files(_model_args(file, self._args)) != model.model.files

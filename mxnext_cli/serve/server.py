@@ -150,7 +150,7 @@ def network_options(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def raise_file_limit(needed: int) -> int:
-    """Let the process open so many files, as far as the system allows; return how many."""
+    """Raise the limit of open files as far as the system allows; return the limit."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -178,7 +178,7 @@ def handle_signals(stop: Callable[[], object], reload: Callable[[], object]) -> 
 
 
 def shorten_pauses() -> None:
-    """Let nothing in the interpreter hold up the event loop for long.
+    """Prevent long pauses of the event loop by the interpreter.
 
     What was imported is most of all objects and lives as long as the process, and a garbage
     collection that goes through it stops every request for 0.2 s: it is left out. Models that come
@@ -269,7 +269,7 @@ class Supervisor:
         return process if (await process.stdout.readline()).decode().strip() == READY else None
 
     async def _keep(self, process: asyncio.subprocess.Process | None) -> None:
-        """Start another process whenever one ends."""
+        """Restart processes that end."""
         while True:
             if process is not None:
                 code = await process.wait()

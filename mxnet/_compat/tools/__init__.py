@@ -1,1 +1,1 @@
-"""Programs that MXNet kept in its folder of tools; the command `mx` is the package `mxnext_cli`."""
+"""Programs of MXNet's folder ``tools``; the command `mx` is the package `mxnext_cli`."""

@@ -1,4 +1,4 @@
-"""Automatic mixed precision: 16-bit numbers where they are fast, 32-bit ones where they are needed.
+"""Automatic mixed precision: 16-bit types where they are fast, float32 where it is needed.
 
 float16 needs a GPU; bfloat16 works on a CPU too.
 """
@@ -109,7 +109,7 @@ def mixed_precision(
 
 
 def _legacy_operators() -> list[Op]:
-    """Return all operators but those of `mx.np`, which take no part, as in MXNet."""
+    """Return all operators except those of `mx.np`, which are excluded, as in MXNet."""
     return [op for op in registry.operators() if not op.name.startswith(EXCLUDED_PREFIXES)]
 
 
@@ -161,7 +161,7 @@ def init_trainer(optimizer_or_trainer: Trainer) -> None:
 
 @contextlib.contextmanager
 def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
-    """Give the loss, or the list of losses, times the current scale, for `backward`.
+    """Yield the loss, or the list of losses, multiplied by the current scale, for `backward`.
 
     The Trainer divides the gradients by it again.
 
@@ -186,7 +186,7 @@ def scale_loss(loss: Any, optimizer_or_trainer: Trainer) -> Iterator[Any]:
 
 
 def unscale(optimizer_or_trainer: Trainer) -> None:
-    """Divide the gradients by the scale of the loss now, to look at them before the step.
+    """Divide the gradients by the scale of the loss now, to inspect them before the step.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ MIXED = (torch.bfloat16, torch.float16, torch.float32)  # from narrow to wide
 
 
 class MixedPrecision(Interpreter):
-    """Casts the inputs of operators to the precision they want.
+    """Casts the inputs of operators to their precision.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class MixedPrecision(Interpreter):
         return self.precisions.get(op)
 
     def run(self, op: Op, tensors: Tensors, attrs: Attrs, proceed: Proceed) -> Any:
-        """Cast the tensors, and scale the gradient that an output layer makes."""
+        """Cast the tensors, and scale the gradient of an output layer."""
         if op.facts.scales_loss and (scale := self.loss_scale()) is not None:
             attrs = {**attrs, "grad_scale": attrs.get("grad_scale", 1.0) * scale}
         precision = self._precision_of(op, attrs)
@@ -92,7 +92,7 @@ class MixedPrecision(Interpreter):
         return tensor is not None and self.target == "float16" and tensor.is_cpu
 
     def build(self, node: Node) -> None:
-        """Put casts between a new node and its inputs."""
+        """Insert casts between a new node and its inputs."""
         assert node.op is not None
         if node.op.facts.scales_loss:
             logging.warning(
@@ -109,7 +109,6 @@ def _cast(tensor: Tensor | None, dtype: torch.dtype) -> Tensor | None:
 
 
 def _widest(tensors: Tensors) -> torch.dtype | None:
-    """Return the type that tensors of different floating types should have in common."""
     kinds = {t.dtype for t in tensors if t is not None}
     if len(kinds) < 2 or not kinds <= set(MIXED):
         return None
@@ -117,7 +116,7 @@ def _widest(tensors: Tensors) -> torch.dtype | None:
 
 
 def insert_casts(node: Node, precision: str) -> None:
-    """Put casts between a node and its inputs."""
+    """Insert casts between a node and its inputs."""
     states = auxiliary_positions(node)
     positions = [i for i in range(len(node.inputs)) if i not in states]
     if precision == WIDEST:
@@ -151,7 +150,7 @@ class Value(NamedTuple):
 
 @dataclass
 class Precision:
-    """What is asked for: the 16-bit type, and the operators of each kind by name."""
+    """The requested conversion: the 16-bit type, and the operators of each kind by name."""
 
     target: str
     target_ops: Collection[str]
@@ -161,7 +160,7 @@ class Precision:
     excluded: Collection[str]
 
     def wants(self, node: Node) -> str | None:
-        """Return the type a node's inputs must have, "widest", or None if any will do."""
+        """Return the required type of a node's inputs, "widest", or None for any type."""
         if node.name in self.excluded:
             return "float32"
         names = _names(node.operator)
@@ -179,14 +178,13 @@ class Precision:
 
 @functools.lru_cache(maxsize=1024)
 def _names(op: Op) -> frozenset[str]:
-    """Return all names of an operator."""
     names = (name for name in registry.names() if registry.find(name) is op)
     return frozenset((*names, op.name))
 
 
 @dataclass
 class MixedGraph:
-    """One conversion: the precision asked for, and the casts made so far."""
+    """One conversion: the requested precision, and the casts added so far."""
 
     precision: Precision
     types: dict[str, str]
@@ -201,7 +199,7 @@ class MixedGraph:
         ]
 
     def feed(self, node: Node) -> Value:
-        """Give a variable the type it was chosen."""
+        """Set the type that was chosen for a variable."""
         target = self.precision.target
         dtype = self.types.get(node.name)
         if dtype is None:
@@ -213,7 +211,7 @@ class MixedGraph:
         return Value(Entry(variable), dtype if dtype == target else None)
 
     def apply(self, node: Node, inputs: list[Value]) -> list[Value]:
-        """Apply a node to inputs that are cast as it wants them."""
+        """Apply a node to inputs that are cast to its precision."""
         precision = self.precision.wants(node)
         if precision is None:
             types = {value.dtype for value in inputs if not value.is_variable}
@@ -242,7 +240,7 @@ class MixedGraph:
         return [Value(Entry(copy, i), dtype) for i in range(node.outputs)]
 
     def cast(self, value: Value, dtype: str) -> Value:
-        """Return the value in a type; each cast is made once."""
+        """Return the value in a type; each cast is added once."""
         if value.dtype == dtype:
             return value
         key = (value.entry.node, value.entry.index, dtype)
@@ -253,7 +251,7 @@ class MixedGraph:
         return Value(self.casts[key], dtype)
 
     def widest(self, inputs: list[Value]) -> tuple[list[Value], str | None]:
-        """Return inputs of one type, the widest; where some are unknown, it is found on running."""
+        """Return inputs cast to their widest type; unknown types are resolved at run time."""
         types = {value.dtype for value in inputs if value.dtype is not None}
         if all(value.dtype is not None for value in inputs):
             dtype = types.pop() if len(types) == 1 else "float32"

@@ -1,4 +1,4 @@
-"""Models in mixed precision, made of models in 32 bits."""
+"""Convert float32 models to mixed precision."""
 
 from __future__ import annotations
 

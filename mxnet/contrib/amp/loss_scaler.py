@@ -1,4 +1,4 @@
-"""`LossScaler`: the factor that keeps small gradients of 16 bits from vanishing."""
+"""`LossScaler`: the factor that prevents underflow of 16-bit gradients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LossScaler:
     def has_overflow(self, params: Iterable[Any]) -> bool:
         """Return whether a gradient of the parameters is infinite or NaN, and adapt the factor.
 
-        The changed factor counts from the next call on: this step's gradients have the old one.
+        The new factor applies from the next step on: this step's gradients have the old one.
         """
         self._loss_scale = self._next_loss_scale
         grads = [grad for p in params if p.grad_req != "null" for grad in p.list_grad()]

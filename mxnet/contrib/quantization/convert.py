@@ -1,4 +1,4 @@
-"""Quantized models made of float models, for Module and for Gluon."""
+"""Convert float models to quantized models, for Module and for Gluon."""
 
 from __future__ import annotations
 
@@ -419,7 +419,6 @@ def _check_names(what: str, names: Names) -> None:
 
 
 def _fold(sym: Symbol, arguments: Arrays, auxiliary: Arrays) -> tuple[Symbol, Arrays, Arrays]:
-    """Return a model without the normalizations that follow convolutions."""
     params = {n: plain(a) for n, a in {**arguments, **auxiliary}.items() if a.stype == "default"}
     heads, changed = fold_parameters(sym._graph, params)
     folded = type(sym)(heads)
@@ -448,7 +447,7 @@ def _quantize(
 
 
 def _describe(sym: Symbol, arrays: Arrays) -> None:
-    """Write on variables what cannot be inferred: wide biases and ranges of single filters."""
+    """Set attributes on variables that cannot be inferred: wide biases and per-filter ranges."""
     for node in sym._graph.variables:
         array = arrays.get(node.name)
         if array is None or not node.name.endswith(STORED):
@@ -485,7 +484,7 @@ def _zeros_like(items: list, ctx: Context) -> list:
 
 
 def _graph_of(network: HybridBlock, batch: list) -> tuple[list[Symbol], Symbol]:
-    """Return the graph; a batch of a data set may hold labels after the network's inputs."""
+    """Return the graph; labels after the network's inputs in a batch are ignored."""
     if network._cached_graph:
         return network._cached_graph
     for count in range(1, len(batch) + 1):

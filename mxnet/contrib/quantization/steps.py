@@ -55,7 +55,7 @@ def is_channel_wise(granularity: str) -> bool:
 
 
 def make_collector(sym: Symbol, mode: str, dtype: str, own: Any, logger: Any) -> Any:
-    """Return what collects the ranges that a quantized symbol needs; None for mode "none"."""
+    """Return the collector of the ranges of a quantized symbol; None for mode "none"."""
     include = sorted(set(calibrated_outputs(sym._graph.nodes).values()))
     if own is not None:
         collector = own() if isinstance(own, type) else own
@@ -78,7 +78,7 @@ def collect(
     sym: Symbol, params: Arrays, data_names: Sequence[str], ctx: Context, collector: Collector,
     calib_data: Any, limit: int | None,
 ) -> None:  # fmt: skip
-    """Run the float model on the calibration data, and show the collector its outputs."""
+    """Run the float model on the calibration data, and pass its outputs to the collector."""
     if calib_data is None:
         raise ValueError("calib_data must be provided when calib_mode=naive or entropy")
     if isinstance(calib_data, np.ndarray):
@@ -122,7 +122,6 @@ def collect(
 
 
 def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
-    """Return the part of a symbol that makes some outputs of its nodes, and nothing after them."""
     internals = sym.get_internals()
     heads = [internals[i] for i, name in enumerate(internals.list_outputs()) if name in outputs]
     group = symbol.Group(heads)
@@ -131,7 +130,7 @@ def _up_to(sym: Symbol, outputs: Collection[str]) -> Symbol:
 
 
 def _show(collector: Any, name: str, op_name: str, array: NDArray) -> None:
-    """Give an output to a collector; those written for MXNet 2 take an operator's name as well."""
+    """Pass an output to a collector; collectors for MXNet 2 also take an operator's name."""
     try:
         inspect.signature(collector.collect).bind(name, array)
     except TypeError:
@@ -164,7 +163,6 @@ def _quantize_symbol(
     quantize_mode: str = "smart",
     quantize_granularity: str = "tensor-wise",
 ) -> tuple[Symbol, list[str]]:
-    """Return a quantized symbol, and the outputs of layers whose ranges it needs."""
     is_channel_wise(quantize_granularity)
     conversion = Quantization(
         parameters=offline_params or (),
@@ -181,7 +179,7 @@ def _quantize_symbol(
 def _quantize_params(
     qsym: Symbol, params: Mapping[str, NDArray], th_dict: Mapping[str, Range] | None
 ) -> dict[str, NDArray]:
-    """Return the parameters of a quantized symbol: integers and their ranges, or as they were.
+    """Return the parameters of a quantized symbol: integers with their ranges, or unchanged.
 
     Auxiliary states whose names are in `th_dict` become its ranges.
     """
@@ -200,7 +198,6 @@ def _quantize_params(
 
 
 def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) -> Symbol:
-    """Return a quantized symbol with the ranges of its layers, by the names of their outputs."""
     if not th_dict:
         return qsym
     ranges = {n: (float(np.min(low)), float(np.max(high))) for n, (low, high) in th_dict.items()}
@@ -208,7 +205,6 @@ def _calibrate_quantized_sym(qsym: Symbol, th_dict: Mapping[str, Range] | None) 
 
 
 def _load_sym(sym: Symbol | str | os.PathLike[str], logger: Any = None) -> Symbol:
-    """Return a symbol, read from a file unless it is one."""
     if isinstance(sym, Symbol):
         return sym
     if isinstance(sym, str | os.PathLike):

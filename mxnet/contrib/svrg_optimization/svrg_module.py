@@ -49,7 +49,7 @@ class SVRGModule(Module):
     group2ctxs
         Device of each ``ctx_group``.
     compression_params
-        How gradients are compressed on their way.
+        How gradients are compressed for transfer.
     update_freq : int
         How many epochs a snapshot lasts.
 
@@ -110,20 +110,20 @@ class SVRGModule(Module):
         shared_module: Module | None = None,
         grad_req: Any = "write",
     ) -> None:
-        """Get ready to compute on batches of these shapes, as `Module.bind`."""
+        """Bind for batches of these shapes, as `Module.bind`."""
         options = (for_training, inputs_need_grad, force_rebind, shared_module, grad_req)
         super().bind(data_shapes, label_shapes, *options)
         if for_training:
             self._mod_aux.bind(data_shapes, label_shapes, *options)
 
     def reshape(self, data_shapes: Sequence, label_shapes: Sequence | None = None) -> None:
-        """Take batches of other shapes from now on; parameters stay."""
+        """Rebind for batches of other shapes; parameters are kept."""
         super().reshape(data_shapes, label_shapes)
         if self._mod_aux.binded:
             self._mod_aux.reshape(data_shapes, label_shapes)
 
     def prepare(self, data_batch: Any, sparse_row_id_fn: Callable | None = None) -> None:
-        """Get ready for a batch that will come to `forward` next."""
+        """Prepare for the batch of the next `forward`."""
         super().prepare(data_batch, sparse_row_id_fn)
         if self._mod_aux.binded:
             self._mod_aux.prepare(data_batch, sparse_row_id_fn)
@@ -144,7 +144,7 @@ class SVRGModule(Module):
     def _make_optimizer(
         self, optimizer: Any, params: Any, kvstore: Any, on_kvstore: bool
     ) -> Optimizer:
-        """Return MXNet's pair: an optimizer of the weights, and one that keeps mean gradients."""
+        """Return MXNet's pair: an optimizer of the weights, and one that stores mean gradients."""
         weights = super()._make_optimizer(optimizer, params, kvstore, on_kvstore)
         count = len(weights.idx2name)
         names = {count + i: f"{name}_{_FULL}" for i, name in weights.idx2name.items()}
@@ -203,7 +203,6 @@ class SVRGModule(Module):
         train_data.reset()
 
     def _by_device(self, grads: list[list[NDArray | None]]) -> list[dict[str, NDArray]]:
-        """Return a dict for each device from lists for each parameter."""
         names = self._exec_group.param_names
         return [
             {
@@ -223,7 +222,6 @@ class SVRGModule(Module):
         self._allocate_gradients(key, totals)
 
     def _allocate_gradients(self, key: str, value: Sequence[NDArray]) -> None:
-        """Set the mean gradient of a parameter on each device to its share."""
         for i, gradients in enumerate(self._param_dict or []):
             gradients[key] = value[i] / self._ctx_len
 
@@ -237,7 +235,6 @@ class SVRGModule(Module):
         return g_curr_batch_curr_weight - g_curr_batch_special_weight + g_special_weight_all_batch
 
     def _update_svrg_gradients(self) -> None:
-        """Make the gradients of the last backward less noisy."""
         names = self._exec_group.param_names
         before = self._mod_aux._exec_group.grad_arrays
         for name, grads, old in zip(names, self._exec_group.grad_arrays, before, strict=True):
@@ -247,7 +244,7 @@ class SVRGModule(Module):
                     grads[device][:] = rule(grads[device], old[device], full[name])
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last backward, made less noisy."""
+        """Update the parameters by the variance-reduced gradients of the last backward."""
         if self._at_snapshot:
             self._update_svrg_gradients()
         super().update()

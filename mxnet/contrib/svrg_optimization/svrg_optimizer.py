@@ -1,4 +1,4 @@
-"""The optimizer of SVRG in a store: it updates weights, and keeps mean gradients as they come."""
+"""The optimizer of SVRG in a store: it updates weights, and stores mean gradients unchanged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ class _SVRGOptimizer(Optimizer):
         self._responsible(index).update_multi_precision(index, weight, grad, state)
 
     def _responsible(self, index: Any) -> Optimizer:
-        """Return the optimizer of a parameter, which is given by number or by name."""
         names = self.idx2name
         name = index if index in names.values() else names[index]
         return self.aux_opt if _FULL in name else self.default_opt

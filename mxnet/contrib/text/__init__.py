@@ -1,3 +1,3 @@
-"""Words as numbers and as vectors: vocabularies, embeddings read from files, counting."""
+"""Text processing: vocabularies, embeddings read from files, counting of tokens."""
 
 from . import embedding, utils, vocab

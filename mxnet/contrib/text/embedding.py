@@ -1,4 +1,4 @@
-"""Vectors of tokens, read from text files: GloVe, fastText, your own, or several side by side."""
+"""Vectors of tokens, read from text files: GloVe, fastText, custom or composite embeddings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def register(embedding_cls: Class) -> Class:
 
 
 def create(embedding_name: str, **kwargs: Any) -> Any:
-    """Return an embedding by the name of its class, made with the other arguments.
+    """Create an embedding by the name of its class; other arguments are passed to it.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def create(embedding_name: str, **kwargs: Any) -> Any:
 
 
 def _names_of(kind: type) -> list[str]:
-    """Return the files of a class: a tuple of names, or in classes of users names with SHA-1."""
+    """Return the file names of a class; user-defined classes may list them with their SHA-1."""
     own = getattr(kind, "pretrained_file_name_sha1", ())
     return list(getattr(kind, "pretrained_file_names", own))
 
@@ -158,18 +158,17 @@ class _TokenEmbedding(vocab.Vocabulary):
 
     @classmethod
     def _check_pretrained_file_names(cls, pretrained_file_name: str) -> None:
-        """Refuse a file that the class does not name."""
-        known, kind = _names_of(cls), cls.__name__.lower()
-        if pretrained_file_name not in known:
+        names, kind = _names_of(cls), cls.__name__.lower()
+        if pretrained_file_name not in names:
             raise KeyError(
                 f"Cannot find pretrained file {pretrained_file_name} for token embedding {kind}. "
-                f"{did_you_mean(pretrained_file_name, known)} Valid pretrained files are those of "
+                f"{did_you_mean(pretrained_file_name, names)} Valid pretrained files are those of "
                 f"get_pretrained_file_names({kind!r})."
             )
 
     @classmethod
     def _get_pretrained_file(cls, embedding_root: str, pretrained_file_name: str) -> str:
-        """Return the path of a file of the class; it is fetched if it is not there yet."""
+        """Return the path of a file of the class, downloaded if it is missing."""
         cls._check_pretrained_file_names(pretrained_file_name)
         kind = cls.__name__.lower()
         path = Path(embedding_root).expanduser() / kind / pretrained_file_name
@@ -187,7 +186,6 @@ class _TokenEmbedding(vocab.Vocabulary):
         init_unknown_vec: Callable[..., Any],
         encoding: str = "utf8",
     ) -> None:
-        """Add the tokens of a file with their vectors."""
         path = Path(pretrained_file_path).expanduser()
         if not path.is_file():
             raise ValueError(
@@ -222,7 +220,6 @@ class _TokenEmbedding(vocab.Vocabulary):
         self._idx_to_vec = _array(np.stack([unknown, *rows, *vectors.values()]))
 
     def _build_embedding_for_vocabulary(self, vocabulary: vocab.Vocabulary | None) -> None:
-        """Keep the tokens of a vocabulary only, in its order."""
         if vocabulary is None:
             return
         if not isinstance(vocabulary, vocab.Vocabulary):
@@ -243,7 +240,6 @@ class _TokenEmbedding(vocab.Vocabulary):
     def _set_idx_to_vec_by_embeddings(
         self, token_embeddings: Sequence[_TokenEmbedding], vocabulary: vocab.Vocabulary
     ) -> None:
-        """Put the vectors of several embeddings side by side."""
         # The first token is the vocabulary's unknown one; each embedding has its own name for it.
         parts = [
             each.idx_to_vec.asnumpy()[
@@ -283,7 +279,7 @@ class _TokenEmbedding(vocab.Vocabulary):
         return _array(rows[0] if single else rows)
 
     def update_token_vectors(self, tokens: Any, new_vectors: Any) -> None:
-        """Give tokens of the embedding new vectors, one per row of `new_vectors`."""
+        """Set the vectors of tokens, one per row of `new_vectors`."""
         if self.idx_to_vec is None:
             raise AssertionError("The property `idx_to_vec` has not been properly set.")
         single = not isinstance(tokens, list) or len(tokens) == 1
@@ -321,7 +317,6 @@ def _array(values: np.ndarray) -> Any:
 
 
 def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str, np.ndarray]]:
-    """Yield line number, token and vector of each line that holds one."""
     size = None
     with path.open(encoding=encoding) as file:
         for number, line in enumerate(file, start=1):
@@ -350,7 +345,7 @@ def _read(path: Path, elem_delim: str, encoding: str) -> Iterator[tuple[int, str
 
 
 def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
-    """Bring one file of a zip archive to `target`, where it appears whole or not at all."""
+    """Extract one file of a zip archive to `target` atomically."""
     with tempfile.TemporaryDirectory() as scratch:
         archive = download(addresses, path=f"{scratch}/archive.zip", sha1_hash=sha1, retries=0)
         with zipfile.ZipFile(archive) as packed, packed.open(target.name) as member:
@@ -360,7 +355,7 @@ def _fetch_member(addresses: list[str], sha1: str | None, target: Path) -> None:
 
 
 class _PublishedEmbedding(_TokenEmbedding):
-    """An embedding that was published as files, kept in a folder of the embedding's name."""
+    """A published embedding, whose files are in a folder with the embedding's name."""
 
     pretrained_file_names: tuple[str, ...] = ()
     archive_sha1: ClassVar[Mapping[str, str]] = {}  # of those that are known
@@ -402,7 +397,6 @@ class _PublishedEmbedding(_TokenEmbedding):
 
     @classmethod
     def _archive(cls, name: str) -> str:
-        """Return the name of the archive that holds a file."""
         return f"{Path(name).stem}.zip"
 
 
@@ -517,7 +511,7 @@ class CustomEmbedding(_TokenEmbedding):
 
 
 class CompositeEmbedding(_TokenEmbedding):
-    """The vectors of several embeddings side by side, for the tokens of a vocabulary.
+    """The concatenated vectors of several embeddings, for the tokens of a vocabulary.
 
     Parameters
     ----------

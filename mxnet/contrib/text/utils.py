@@ -15,7 +15,7 @@ def count_tokens_from_str(
     to_lower: bool = False,
     counter_to_update: Counter | None = None,
 ) -> Counter:
-    r"""Count the tokens of a text that is cut at two delimiters.
+    r"""Count the tokens of a text, split at two delimiters.
 
     Parameters
     ----------

@@ -83,12 +83,12 @@ class Vocabulary:
 
     @property
     def unknown_token(self) -> Any:
-        """The token that represents all that have no number."""
+        """The token that represents all unknown tokens."""
         return self._unknown_token
 
     @property
     def reserved_tokens(self) -> list[Any] | None:
-        """The tokens that were numbered in any case."""
+        """The tokens that are always in the vocabulary."""
         return self._reserved_tokens
 
     def to_indices(self, tokens: Any) -> int | list[int]:

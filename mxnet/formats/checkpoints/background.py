@@ -16,8 +16,6 @@ MAX_EXIT_SECONDS = 300.0  # for which the end of the process waits for a write
 
 
 class _Write(threading.Thread):
-    """A function that runs in a thread, and the error that it ended with."""
-
     def __init__(self, function: Callable[[], None], path: Path) -> None:
         # A daemon: Python would wait for another thread without a limit when it exits.
         super().__init__(name="mxnext-checkpoint", daemon=True)
@@ -26,7 +24,6 @@ class _Write(threading.Thread):
         self._function = function
 
     def run(self) -> None:
-        """Call the function."""
         try:
             self._function()
         except BaseException as error:  # raised where the user sees it
@@ -40,7 +37,7 @@ _current: _Write | None = None
 
 
 def start(function: Callable[[], None], path: Path) -> None:
-    """Run a function that writes a file when the one before it has ended without an error."""
+    """Run a function that writes a file, after the previous one has succeeded."""
     global _current
     with _lock:
         wait()
@@ -92,7 +89,7 @@ def _finish_at_exit() -> None:
 
 
 def _forget() -> None:
-    """Leave the write to the parent: a forked process has no such thread."""
+    """Drop the write in a forked process, which has no such thread; the parent completes it."""
     global _lock, _current
     _lock, _current = threading.RLock(), None
 

@@ -55,7 +55,7 @@ def remove_old(folder: Path, keep: int) -> None:
 
 
 def _group() -> Group | None:
-    """Return the job of this process, which may not have joined it yet, if it has other workers."""
+    """Return the group of this process's job, joining it if needed; None for a single worker."""
     group = current_group()
     if group is None and read_job() is not None:
         group = join_group()
@@ -67,7 +67,7 @@ def _folder(folder: Path, rank: int, size: int) -> Path:
 
 
 def worker_folder(folder: Path) -> Path:
-    """Return the folder for this worker's checkpoints: the given one, if it is alone."""
+    """Return the folder for this worker's checkpoints: the given one for a single worker."""
     group = _group()
     return folder if group is None else _folder(folder, group.rank, group.size)
 
@@ -75,12 +75,7 @@ def worker_folder(folder: Path) -> Path:
 def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     """Return the file to continue from, and the number of workers that wrote it.
 
-    Parameters
-    ----------
-    folder
-        The folder of the run.
-    own
-        Steps of readable checkpoints of this worker, with the present number of workers.
+    `own` are the steps of readable checkpoints of this worker, with the present number of workers.
     """
     group = _group()
     size = 1 if group is None else group.size
@@ -97,7 +92,7 @@ def find_newest(folder: Path, own: list[int]) -> tuple[Path | None, int]:
     if path is None:
         raise MXNetError(
             f"Rank 0 has a checkpoint of {writers} workers in {str(folder)!r}, which this worker "
-            "does not see: to go on with another number of workers, use a folder that all share."
+            "does not see: to continue with another number of workers, use a folder that all share."
         )
     return path, writers
 

@@ -79,7 +79,7 @@ def _fields_in(value: Any) -> tuple[bool, Any]:
 
 
 def set_fields(thing: Any, saved: Mapping[str, Any]) -> None:
-    """Set attributes to what `get_fields` returned for an object made in the same way."""
+    """Restore the attributes that `get_fields` returned for an object of the same kind."""
     settle = getattr(thing, "_settle", None)
     if callable(settle):
         settle()
@@ -153,7 +153,7 @@ def data_order(data: Any) -> Any:
 
 
 def set_data_order(data: Any, order: Mapping[str, Any]) -> None:
-    """Bring an iterator to the beginning of an epoch with this order."""
+    """Reset an iterator to the beginning of an epoch with this order."""
     if "own" in order:
         data.load_state_dict(order["own"])
         return
@@ -177,7 +177,7 @@ def _reorder_rows(array: NDArray, places: torch.Tensor) -> NDArray:
 
 
 class TrackedData:
-    """Iterates over a loader and knows how far it is; see `track`.
+    """Iterates over a loader and tracks its position; see `track`.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class TrackedData:
 
     @property
     def batches(self) -> int:
-        """How many batches of this epoch were handed out."""
+        """The number of batches consumed in this epoch."""
         return self._batches
 
     def __len__(self) -> int:
@@ -219,7 +219,7 @@ class TrackedData:
         return getattr(self._data, name)  # such as provide_data and batch_size
 
     def reset(self) -> None:
-        """Reset a DataIter, as loops do between epochs; of other data, do nothing."""
+        """Reset a DataIter, as training loops do between epochs; a no-op for other data."""
         if not self._is_iterator:
             return
         if self._order is None:
@@ -246,7 +246,7 @@ class TrackedData:
         self._start, self._batches, self._is_used_up = None, 0, self._is_iterator
 
     def _skip(self, batches: Iterator, count: int) -> None:
-        """Draw batches again that were handed out before."""
+        """Draw and skip batches that were consumed before."""
         for _ in range(count):
             if next(batches, None) is None:
                 raise FormatError(
@@ -269,7 +269,7 @@ class TrackedData:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Begin the next iteration where the position was taken."""
+        """Continue the next iteration at the saved position."""
         self._epoch = int(state["epoch"])
         self._batches = 0
         self._resumed = state if state["start"] is not None or state["batches"] else None
@@ -277,7 +277,7 @@ class TrackedData:
             self._restore_order(state)
 
     def _restore_order(self, state: Mapping[str, Any]) -> None:
-        """Bring an iterator to the order of its epoch, by resets if that is all it can."""
+        """Restore an iterator's order of the epoch; by resets if it offers nothing else."""
         self._order, self._resets = state.get("order"), list(state.get("resets", ()))
         self._is_used_up = bool(state.get("is_used_up"))
         if self._order is not None:

@@ -148,13 +148,13 @@ def load(
 ) -> Checkpoint | None:
     """Restore a training run from a checkpoint, or from the newest one in a folder.
 
-    Give the same objects as to `save`, made in the same way. The random generators are restored,
-    too. In a folder, a damaged checkpoint is reported by a warning and the one before it is used;
+    Pass the same objects as to `save`, created in the same way. The random generators are restored,
+    too. In a folder, a damaged checkpoint is reported by a warning and the previous one is used;
     without any, the result is None and nothing is changed.
 
-    All workers of a distributed job call it, and get the newest step that all of them have. Also
-    another number of workers may go on: all of them take the network and the trainer from rank 0's
-    checkpoint, and the rest of its epoch with new parts of the data.
+    All workers of a distributed job call it, and get the newest step that all of them have. The
+    number of workers may change: all of them then restore the network and the trainer from rank
+    0's checkpoint, and train the rest of its epoch with new parts of the data.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def _network_state(net: Any) -> dict[str, list]:
 
 
 def _restore_network(net: Any, saved: Mapping[str, list], path: str) -> None:
-    """Set all parameters, or none if a name or a number of devices differs."""
+    """Set all parameters; set none if a name or a number of devices differs."""
     params = net._collect_params_with_prefix()
     problems = [f"{name!r} is only in the file" for name in saved if name not in params]
     problems += [f"{name!r} is not in the file" for name in params if name not in saved]
@@ -293,7 +293,7 @@ def _updaters(trainer: Any) -> list:
 
 
 def _places(trainer: Any, net: Any) -> list[str] | None:
-    """Return where in the network each parameter of a trainer is; None if not in this network.
+    """Return the path of each trainer parameter in the network; None if it is not there.
 
     A trainer sorts parameters by name, and names count up within a process: `dense9` comes after
     `dense10`. The place in the network is the same in every process.
@@ -331,7 +331,9 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
     if positions is not None and old is not None and positions != old:
         if sorted(positions) != sorted(old):
             odd = sorted({*positions} ^ {*old})
-            raise MXNetError(f"{path!r} is of a Trainer of other parameters: {', '.join(odd)}.")
+            raise MXNetError(
+                f"{path!r} was saved from a Trainer with other parameters: {', '.join(odd)}."
+            )
         _reorder(trainer._optimizer, updaters, {i: positions.index(p) for i, p in enumerate(old)})
     trainer._scale = saved["scale"]
     scaler = getattr(trainer, "_amp_loss_scaler", None)
@@ -340,7 +342,6 @@ def _restore_trainer(trainer: Any, net: Any, saved: Mapping[str, Any], path: str
 
 
 def _reorder(optimizer: Any, updaters: list, index: Mapping[int, int]) -> None:
-    """Give each parameter the state that it had under its old index."""
     for updater in updaters:
         updater.states = {index.get(i, i): state for i, state in updater.states.items()}
         updater.states_synced = dict.fromkeys(updater.states, False)

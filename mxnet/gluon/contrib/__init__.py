@@ -1,3 +1,3 @@
-"""Layers and cells that are used less, or were new once."""
+"""Contributed layers and cells."""
 
 from . import cnn, data, estimator, nn, rnn

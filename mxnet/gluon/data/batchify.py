@@ -1,4 +1,4 @@
-"""From samples to a batch: the default way, and functions for `DataLoader(batchify_fn=...)`."""
+"""Combine samples to a batch: the default, and functions for `DataLoader(batchify_fn=...)`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _allocation: ContextVar[Allocate | None] = ContextVar("allocation", default=None
 
 
 def default_batchify_fn(data: Sequence[Any]) -> Any:
-    """Stack samples along a new first axis; the parts of tuples each on their own, as a list.
+    """Stack samples along a new first axis; tuples become a list of stacked parts.
 
     Arrays keep their type, Python integers become int64 and floats float64.
 
@@ -63,7 +63,6 @@ def _stacked(arrays: Sequence[NDArray]) -> NDArray:
 
 
 def _collate(arrays: Sequence[NDArray], *, collate_fn_map: Any = None) -> torch.Tensor:
-    """Stack arrays for torch's DataLoader."""
     return plain(_stacked(arrays))
 
 
@@ -82,7 +81,7 @@ def _stack(tensors: list[torch.Tensor]) -> torch.Tensor:
 
 @contextmanager
 def allocating(allocate: Allocate) -> Iterator[None]:
-    """Make large batches in memory of the caller's, which returns None if it has none."""
+    """Allocate large batches by a function of the caller, which may return None."""
     token = _allocation.set(allocate)
     try:
         yield
@@ -157,7 +156,7 @@ class Stack:
 
 
 class Pad:
-    """Stack arrays of different lengths, filled up to the longest.
+    """Stack arrays of different lengths, padded to the longest.
 
     Parameters
     ----------
@@ -206,7 +205,7 @@ class Pad:
 
 
 class Group:
-    """Make a batch of each part of the samples with a function of its own.
+    """Combine each part of the samples by its own batchify function.
 
     Parameters
     ----------
@@ -237,7 +236,7 @@ class Group:
 
 
 class AsList:
-    """Leave the samples as a list: texts, or what else makes no array.
+    """Keep the samples as a list, for strings and other values that are not arrays.
 
     >>> mx.gluon.data.batchify.AsList()(("a", "b"))
     ['a', 'b']
@@ -249,12 +248,12 @@ class AsList:
 
 
 class Append:
-    """Make an array of each sample and leave them in a list.
+    """Convert each sample to an array, in a list.
 
     Parameters
     ----------
     expand : bool
-        Give each one a batch axis of size 1.
+        Add a batch axis of size 1 to each one.
     batch_axis : int
         Where that axis is.
 

@@ -1,4 +1,4 @@
-"""`DataLoader`: batches of a data set, made here or ahead of time by workers."""
+"""`DataLoader`: batches of a data set, made on demand or prefetched by workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DataLoader:
     batchify_fn : callable
         Makes a batch of a list of samples; by default they are stacked.
     num_workers : int
-        How many workers make batches ahead; with 0 they are made when asked for. Workers start with
+        How many workers prefetch batches; with 0 they are made on demand. Workers start with
         the first batch, by the start method of `multiprocessing`, and stay for later epochs.
         Transforms draw their random numbers from a stream that belongs to the batch, so results do
         not depend on the number of processes.
@@ -126,7 +126,6 @@ class DataLoader:
         return self._made_ahead()
 
     def _repr_html_(self) -> str:
-        """Show what is loaded and how in a notebook."""
         kind = "threads" if self._thread_pool else "processes"
         facts = {
             "data set": f"{type(self._dataset).__name__} of {len(self._dataset)} samples",
@@ -158,13 +157,13 @@ class DataLoader:
             self.refresh()
 
     def refresh(self) -> None:
-        """Begin to make the first batches of the next epoch, again if that was begun already."""
+        """Start prefetching the next epoch, again if it was started already."""
         self.clean()
         if self._num_workers:
             self._ahead = self._begin()
 
     def clean(self) -> None:
-        """Drop batches that were made ahead for the next epoch."""
+        """Drop the prefetched batches of the next epoch."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             ahead.cancel()
@@ -202,7 +201,7 @@ class DataLoader:
 
 
 class _ByThreads:
-    """One epoch under way: batches that threads have been asked for, in order."""
+    """One epoch in progress: batches that threads are making, in order."""
 
     def __init__(self, workers: WorkerThreads, tasks: Tasks, ahead: int, timeout: float) -> None:
         self._workers = workers
@@ -214,7 +213,6 @@ class _ByThreads:
 
     @property
     def usable(self) -> bool:
-        """Whether its threads are those of this process."""
         return self._workers.usable
 
     def _ask(self) -> None:
@@ -223,20 +221,19 @@ class _ByThreads:
             return
 
     def batches(self) -> Iterator[Any]:
-        """Give the batches; for each that is taken, one more is made."""
+        """Yield the batches; each one taken triggers the prefetch of another."""
         while self._asked:
             batch = self._workers.result(self._asked.popleft(), self._timeout)
             self._ask()
             yield batch
 
     def cancel(self) -> None:
-        """Drop all that was asked for."""
         self._workers.forget(self._asked)
         self._asked.clear()
 
 
 class _ByProcesses:
-    """One epoch under way in processes that no other epoch uses until it ends."""
+    """One epoch in progress, in processes that no other epoch uses until it ends."""
 
     def __init__(
         self, workers: WorkerProcesses, idle: list[WorkerProcesses], pools: set[WorkerProcesses]
@@ -248,15 +245,13 @@ class _ByProcesses:
 
     @property
     def usable(self) -> bool:
-        """Whether its processes live, and are those of this process."""
         return self._workers.usable
 
     def batches(self) -> Iterator[Any]:
-        """Give the batches; for each that is taken, one more is made."""
         return self._workers.batches(self._arrivals)
 
     def cancel(self) -> None:
-        """Leave the workers to the next epoch; end them if others are idle already."""
+        """Keep the workers for the next epoch; end them if others are idle already."""
         self._workers.forget()
         if self._workers.usable and not self._idle:
             self._idle.append(self._workers)
@@ -271,7 +266,7 @@ def _close_all(processes: set[WorkerProcesses]) -> None:
 
 
 class _Fetcher:
-    """Makes batches sample by sample; as an object, it can go to another process."""
+    """Makes batches sample by sample; unlike a closure, it can be pickled."""
 
     def __init__(self, dataset: Any, batchify_fn: Callable) -> None:
         self._dataset = dataset
@@ -289,8 +284,6 @@ class _Fetcher:
 
 
 class _BatchReader(_Fetcher):
-    """Makes batches at once out of arrays."""
-
     def __call__(self, indices: Sequence[Any]) -> Any:
         read = batch_reader(self._dataset)
         assert read is not None  # `fetcher` makes this object only if there is one

@@ -1,4 +1,4 @@
-"""Data sets: things with a length and samples by index, and what can be made of them.
+"""Data sets: objects with a length and samples by index, and transformations of them.
 
 A data set whose samples lie in arrays also gives whole batches at once, by `_batch`; the loader
 asks for that when no function of the user stands between.
@@ -40,7 +40,7 @@ class Dataset:
         raise NotImplementedError
 
     def filter(self, fn: Callable[[Any], Any]) -> Dataset:
-        """Return the samples for which a function is true; it is asked now, once for each.
+        """Return the samples for which a function is true; it is called once for each, now.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Dataset:
         return _SampledDataset(self, SequentialSampler(count))
 
     def sample(self, sampler: Sampler) -> Dataset:
-        """Return the samples that a sampler gives, in its order.
+        """Return the samples that a sampler selects, in its order.
 
         Parameters
         ----------
@@ -96,27 +96,27 @@ class Dataset:
         return _SampledDataset(self, sampler)
 
     def transform(self, fn: Callable[..., Any], lazy: bool = True) -> Dataset:
-        """Return the samples changed by a function, which gets the parts of a tuple one by one.
+        """Return the samples transformed by a function; a tuple's parts are its arguments.
 
         Parameters
         ----------
         fn : callable
             The function.
         lazy : bool
-            Change a sample whenever it is asked for; else all of them now, once.
+            Transform a sample whenever it is read; otherwise all of them once, now.
         """
         changed = _LazyTransformDataset(self, fn)
         return changed if lazy else SimpleDataset([changed[i] for i in range(len(changed))])
 
     def transform_first(self, fn: Callable[[Any], Any], lazy: bool = True) -> Dataset:
-        """Return the samples with their first part changed; labels stay as they are.
+        """Return the samples with a transformed first part; labels are unchanged.
 
         Parameters
         ----------
         fn
             The function.
         lazy
-            Whether to change samples when they are asked for; else all at once, now.
+            Whether to transform samples when they are read; otherwise all at once, now.
         """
         return self.transform(_TransformFirstClosure(fn), lazy)
 
@@ -147,8 +147,6 @@ class SimpleDataset(Dataset):
 
 
 class _LazyTransformDataset(Dataset):
-    """Samples that a function changes when they are asked for."""
-
     def __init__(self, data: Dataset, fn: Callable[..., Any]) -> None:
         self._data = data
         self._fn = fn
@@ -171,7 +169,7 @@ class _LazyTransformDataset(Dataset):
 
 
 class _TransformFirstClosure:
-    """Changes the first part of a sample; unlike a closure, it can go to another process."""
+    """Transforms the first part of a sample; unlike a closure, it can be pickled."""
 
     def __init__(self, fn: Callable[[Any], Any]) -> None:
         self._fn = fn
@@ -181,8 +179,6 @@ class _TransformFirstClosure:
 
 
 class _SampledDataset(Dataset):
-    """The samples that a sampler gave when this was made."""
-
     def __init__(self, dataset: Dataset, sampler: Sampler) -> None:
         self._dataset = dataset
         self._sampler = sampler
@@ -205,7 +201,7 @@ class _SampledDataset(Dataset):
 
 
 class ArrayDataset(Dataset):
-    """Arrays and lists of one length side by side; a sample has one element of each.
+    """Arrays and lists of one length; a sample is a tuple with one element of each.
 
     Parameters
     ----------
@@ -307,14 +303,14 @@ _DIRECT = (SimpleDataset, ArrayDataset, _SampledDataset, _DownloadedDataset)
 
 
 def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """Return a function from indices to a whole batch, if samples need not be looked at singly.
+    """Return a function from indices to a whole batch, if samples need not be read one by one.
 
     It gives what `default_batchify_fn` would make of the samples.
     """
     if isinstance(dataset, NDArray | np.ndarray):
         return lambda indices: gathered(dataset, indices)
     for kind in _DIRECT:
-        # A user's class that overrides `__getitem__` must be asked for its samples.
+        # A user's class may override `__getitem__`: read its samples through it.
         if isinstance(dataset, kind) and type(dataset).__getitem__ is kind.__getitem__:
             return dataset._batch
     return None

@@ -1,4 +1,4 @@
-"""Where the files of public data sets are found: in their folder, on the system, on the network."""
+"""Find the files of public data sets: in their folder, on the system, or on the network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Wanted(NamedTuple):
 
 
 class MissingData(MXNetError, FileNotFoundError):
-    """Files of a data set are neither on this machine nor to be downloaded."""
+    """Files of a data set are neither on this machine nor available for download."""
 
 
 def dataset_folder(name: str) -> str:
@@ -35,7 +35,7 @@ def dataset_folder(name: str) -> str:
 
 
 class Source(NamedTuple):
-    """Where a data set's files are looked for, in this order."""
+    """The locations of a data set's files, in search order."""
 
     root: str
     namespace: str  # its folder in the repository on the network
@@ -52,7 +52,7 @@ class Source(NamedTuple):
 def unzipped(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> bytes:
     """Return what a ``.gz`` file holds; if it cannot be found, name all files that are needed.
 
-    A file may have been compressed again: then the content counts.
+    For a file that was compressed again, the hash of the content decides.
     """
     for folder in (source.root, *source.places):
         path = Path(folder, file.name)
@@ -68,7 +68,7 @@ def unzipped(file: Wanted, source: Source, needed: Iterable[Wanted] = ()) -> byt
 
 
 def unpacked(files: Iterable[Wanted], archive: Wanted, source: Source) -> Mapping[str, Path]:
-    """Return the paths of files, which are taken out of an archive if they are not there yet."""
+    """Return the paths of files, extracted from an archive if they are missing."""
     root = source.root
     paths = {file: Path(root, file.name) for file in files}
     missing = [w for w, path in paths.items() if not (path.is_file() and check_sha1(path, w.sha1))]
@@ -106,17 +106,17 @@ def _taken_out(
 
     If the archive's own hash was checked, those of its members need not be.
     """
-    contents = dict(_members(archive, {wanted.name for wanted in missing}))
+    contents = dict(_members(archive, {file_info.name for file_info in missing}))
     complete = True
-    for wanted in missing:
-        content = contents.get(wanted.name)
+    for file_info in missing:
+        content = contents.get(file_info.name)
         if content is None:
             complete = False
             continue
-        if not is_checked and hashlib.sha1(content).hexdigest() != wanted.sha1:
+        if not is_checked and hashlib.sha1(content).hexdigest() != file_info.sha1:
             complete = False
             continue
-        with replacing(Path(root, wanted.name)) as file:
+        with replacing(Path(root, file_info.name)) as file:
             file.write(content)
     return complete
 

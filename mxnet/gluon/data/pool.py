@@ -1,7 +1,7 @@
-"""Batches asked of a process or thread pool that somebody else made and will end.
+"""Batches from a process or thread pool that the caller created and will close.
 
-MXNet's loader works like this; here it is for loaders of users that derive from `_MultiWorkerIter`
-and use its protected names. `DataLoader` has its own workers.
+MXNet's loader works like this; it exists for user-defined loaders that derive from
+`_MultiWorkerIter` and use its protected names. `DataLoader` has its own workers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _worker_dataset: Any = None  # in a worker process: what it reads from
 
 
 def _worker_initializer(dataset: Any, active_shape: bool, active_array: bool) -> None:
-    """Give a worker process its data set and the NumPy switches of its parent."""
+    """Set the data set of a worker process, and the NumPy switches of its parent."""
     global _worker_dataset
     _worker_dataset = dataset
     set_np(shape=active_shape, array=active_array)
@@ -79,7 +79,6 @@ class _MultiWorkerIter:
         return self
 
     def _push_next(self) -> None:
-        """Ask for one more batch, if there is one."""
         indices = next(self._iter, None)
         if indices is None:
             return
@@ -99,12 +98,11 @@ class _MultiWorkerIter:
         return pinned(batch, cpu_pinned(self._pin_device_id)) if self._pin_memory else batch
 
     def next(self) -> Any:
-        """Return the next batch."""
         return self.__next__()
 
 
 def pinned(batch: Any, ctx: Context) -> Any:
-    """Return a batch with its arrays in pinned memory; where there is no GPU, in name only."""
+    """Return a batch with its arrays in pinned memory; without a GPU only their context changes."""
     if isinstance(batch, NDArray):
         return wrap_plain(type(batch), accelerator.pin(plain(batch)), ctx)
     if isinstance(batch, list | tuple):

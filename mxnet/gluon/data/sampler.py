@@ -1,4 +1,4 @@
-"""Samplers: the order in which a data set is gone through."""
+"""Samplers: the order in which the samples of a data set are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BatchSampler", "FilterSampler", "RandomSampler", "Sampler", "Sequent
 
 
 class Sampler:
-    """Base of samplers: define `__iter__`, which gives indices, and `__len__`.
+    """Base of samplers: define `__iter__`, which yields indices, and `__len__`.
 
     >>> class Backwards(mx.gluon.data.Sampler):
     ...     def __iter__(self):
@@ -30,7 +30,7 @@ class Sampler:
 
 
 class SequentialSampler(Sampler):
-    """Give ``length`` indices in order, the first one being ``start``.
+    """Yield ``length`` indices in order, beginning with ``start``.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class SequentialSampler(Sampler):
 
 
 class RandomSampler(Sampler):
-    """Give the indices below ``length`` in a new random order each time.
+    """Yield the indices below ``length`` in a new random order each time.
 
     `mx.random.seed` makes the orders repeat, and so does `numpy.random.seed`, as in MXNet.
 
@@ -79,7 +79,7 @@ class RandomSampler(Sampler):
 
 
 class FilterSampler(Sampler):
-    """Give the indices of the samples for which a function is true.
+    """Yield the indices of the samples for which a function is true.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class FilterSampler(Sampler):
 
 
 class BatchSampler(Sampler):
-    """Give lists of ``batch_size`` indices of another sampler.
+    """Yield lists of ``batch_size`` indices of another sampler.
 
     Parameters
     ----------

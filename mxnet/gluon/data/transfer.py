@@ -1,4 +1,4 @@
-"""What travels between a `DataLoader` and its worker processes: batches, and functions.
+"""Transfer of batches and functions between a `DataLoader` and its worker processes.
 
 A batch is a pickle, and its arrays as tensors, which torch moves through shared memory. A worker
 reuses its pieces of shared memory: new ones cost more than the copying, because the system clears
@@ -34,7 +34,7 @@ MIN_SHARED_BYTES = 1 << 16  # below this many bytes, shared memory costs more th
 
 
 class Packed(NamedTuple):
-    """A batch on its way."""
+    """A batch in transit between processes."""
 
     text: bytes
     memory: list[torch.Tensor]  # pieces of shared memory with the bytes of large arrays
@@ -55,7 +55,7 @@ class _Packer(pickle.Pickler):
 
 
 def pack(batch: Any, pieces: SharedPieces) -> Packed:
-    """Return a batch in the form that travels."""
+    """Return a batch in the form that is sent."""
     text, memory, sizes = io.BytesIO(), [], []
 
     def stays_inside(buffer: pickle.PickleBuffer) -> bool:
@@ -138,7 +138,7 @@ def _dump(function: Callable[..., Any]) -> bytes:
     return buffer.getvalue()
 
 
-MAX_PIECES = 6  # that a worker keeps; a batch on its way needs one for each large array
+MAX_PIECES = 6  # that a worker keeps; a batch in transit needs one for each large array
 FREE, TAKEN = 0, 1
 
 FOLDER = Path("/dev/shm")  # where Linux keeps it; torch names its files torch_<pid>_<random>_<n>
@@ -206,7 +206,7 @@ class SharedPieces:
         return self._made.get(address)
 
     def finish(self, sent: Iterable[torch.Tensor]) -> None:
-        """End a batch: what was made for it and is not sent belongs to the program."""
+        """End a batch: pieces that are not sent with it belong to the program."""
         ids = {id(memory) for memory in sent}
         lost = {id(memory) for memory in self._made.values()} - ids
         self._kept = [p for p in self._kept if id(p.memory) not in lost]
@@ -221,7 +221,7 @@ class SharedPieces:
 
 
 class _Piece:
-    """A piece of shared memory, and how many tensors use it when nobody else does."""
+    """A block of shared memory, and the number of tensors that use it while it is free."""
 
     def __init__(self, memory: torch.Tensor) -> None:
         self.memory = memory
@@ -233,14 +233,13 @@ class _Piece:
 
     @property
     def is_free(self) -> bool:
-        """Whether the parent has read it, and no array of the program lies in it."""
         if count_users is None:  # an array of the program may lie in it
             return False
         return int(self.memory[-1]) == FREE and self._count() == self._users
 
 
 def remove_leftovers(pids: Iterable[int]) -> None:
-    """Remove the shared memory of processes that have ended; whoever has it open keeps it."""
+    """Unlink the shared memory of processes that have ended; open mappings stay valid."""
     if not FOLDER.is_dir():
         return
     beginnings = tuple(f"torch_{pid}_" for pid in pids)

@@ -60,7 +60,7 @@ class WorkerTraceback(Exception):
 
 
 class Task(NamedTuple):
-    """What a worker is asked: the samples of a batch, and the seed of its random streams."""
+    """A worker's task: the samples of a batch, and the seed of its random streams."""
 
     indices: Any
     seed: int
@@ -81,7 +81,7 @@ class Tasks:
 
 
 class Switches(NamedTuple):
-    """The meanings of shapes and arrays that workers take over from the thread that asks."""
+    """The shape and array semantics that workers inherit from the requesting thread."""
 
     shape: bool
     array: bool
@@ -93,7 +93,7 @@ class Switches(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What a worker process answers when there is no batch: the error and where it arose.
+    """A worker's answer in place of a batch: the error and where it was raised.
 
     Torch's own wrapper would make a new error out of the text; this one keeps what it carries.
     """
@@ -127,7 +127,7 @@ class Failure(NamedTuple):
 
 
 class WorkerThreads:
-    """Worker threads on one data set. They are daemons: a stuck one does not keep Python alive."""
+    """Worker threads on one data set. They are daemons: a stuck one cannot block Python's exit."""
 
     def __init__(self, count: int, fetch: Fetch) -> None:
         self._fetch = fetch
@@ -149,18 +149,18 @@ class WorkerThreads:
 
     @property
     def usable(self) -> bool:
-        """Whether the threads are here; a copy of the process has none."""
+        """Whether the threads exist in this process; a forked copy has none."""
         return self._owner == os.getpid()
 
     def submit(self, indices: Any) -> int:
-        """Give a batch to whichever thread is free first; return its number."""
+        """Queue a batch for the next free thread; return its number."""
         with self._news:
             number, self._next = self._next, self._next + 1
         self._tasks.put((number, indices))
         return number
 
     def result(self, number: int, timeout: float) -> Any:
-        """Return a batch, or raise what went wrong with it."""
+        """Return a batch, or raise its error."""
         with self._news:
             if not self._news.wait_for(lambda: number in self._answers, timeout):
                 self._unwanted.add(number)
@@ -175,7 +175,7 @@ class WorkerThreads:
         return answer
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Drop batches that nobody will ask for."""
+        """Drop batches that will not be requested."""
         with self._news:
             for number in numbers:
                 if self._answers.pop(number, None) is None:
@@ -263,13 +263,13 @@ class WorkerProcesses(TorchLoader):
         return all(worker.is_alive() for worker in self._iterator._workers)
 
     def begin(self) -> Iterator[Packed | Failure]:
-        """Have the first batches of an epoch made; return what gives the answers."""
+        """Request the first batches of an epoch; return the iterator over the answers."""
         with self._explained(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Got pickle error")  # it is reported below
             return iter(self)
 
     def batches(self, arrivals: Iterator[Packed | Failure]) -> Iterator[Any]:
-        """Go through the batches of an epoch."""
+        """Iterate over the batches of an epoch."""
         while True:
             with self._explained():
                 answer: Any = next(arrivals, _END)
@@ -280,12 +280,12 @@ class WorkerProcesses(TorchLoader):
             yield unpack(answer)
 
     def forget(self) -> None:
-        """Make workers skip what they were asked for and have not begun."""
+        """Make workers skip requested batches that they have not begun."""
         if self.owner == os.getpid():  # a copy of the parent shares this number
             self._epoch.value += 1
 
     def close(self) -> None:
-        """End all workers; those that are busy are not waited for."""
+        """End all workers, without waiting for busy ones."""
         arrivals, self._iterator = self._iterator, None
         if arrivals is not None:
             arrivals._shutdown_workers()
@@ -330,9 +330,9 @@ class WorkerProcesses(TorchLoader):
 
 
 class _Arrivals(_TORCH.iterator):
-    """Torch's iterator, except that a death is noticed at once, but only where it matters.
+    """Torch's iterator, except that the death of a worker is noticed at once.
 
-    Torch looks for the dead after `timeout` alone, and else has a signal raise an error wherever
+    Torch checks for dead workers only after `timeout`; otherwise a signal raises an error wherever
     the program happens to be. Here the signal counts only while a batch is waited for.
     """
 
@@ -371,7 +371,7 @@ class _Arrivals(_TORCH.iterator):
 
 
 class _Flag:
-    """An event without a lock, which a process that is killed could keep forever."""
+    """An event without a lock, because a killed process could hold a lock forever."""
 
     def __init__(self) -> None:
         self._value = multiprocessing.get_context().RawValue("b")
@@ -384,15 +384,13 @@ class _Flag:
 
 
 def _context() -> Any:
-    """Return the way to start processes, with events that nobody can block."""
+    """Return the multiprocessing context, with events that a killed process cannot block."""
     context: Any = copy.copy(multiprocessing.get_context(multiprocessing.get_start_method()))
     context.Event = _Flag
     return context
 
 
 class _Numbered:
-    """Tasks with the number of their epoch."""
-
     def __init__(self, tasks: Tasks, epoch: Any) -> None:
         self._tasks = tasks
         self._epoch = epoch
@@ -403,7 +401,7 @@ class _Numbered:
 
 
 def _end(workers: list[Any]) -> None:
-    """End processes, by force those that do not go at once."""
+    """End processes; kill those that do not end at once."""
     for stop in ("terminate", "kill"):
         for worker in workers:
             getattr(worker, stop)()
@@ -414,7 +412,7 @@ def _end(workers: list[Any]) -> None:
 
 
 def _wait_for_an_end(workers: Sequence[Any]) -> None:
-    """Wait until the death of a worker shows, at most some seconds."""
+    """Wait a few seconds for the exit of a worker to be noticed."""
     # A process that is dying closes its pipes before the system counts it as dead, so neither
     # they nor the sentinel tell.
     end = time.monotonic() + END_CHECK
@@ -445,7 +443,7 @@ _pieces = SharedPieces()
 
 
 class _Batches(TorchDataset):
-    """A data set whose items are packed batches, or failures, or nothing if they are late."""
+    """A data set of packed batches or failures; the items of a cancelled epoch are empty."""
 
     def __init__(self, fetch: Fetch, epoch: Any) -> None:
         self._fetch = fetch
@@ -469,7 +467,6 @@ def _as_it_is(answer: Any) -> Any:
 
 
 def _begin(switches: Switches, number: int) -> None:
-    """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     threading.Thread(target=_end_with_parent, daemon=True).start()
     set_np(*switches)
@@ -487,7 +484,7 @@ def _end_with_parent() -> None:
 
 
 def _seed(seed: int) -> None:
-    """Seed the random streams of a batch, whichever worker makes it."""
+    """Seed the random streams of a batch independently of the worker that makes it."""
     torch.default_generator.manual_seed(seed)
     random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002 (what transforms of users draw from)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 (user-defined transforms draw from it)

@@ -1,3 +1,3 @@
-"""Known networks, ready to build and, with their files at hand, trained."""
+"""Well-known networks, optionally with trained parameters."""
 
 from . import model_store, vision

@@ -1,4 +1,4 @@
-"""Files of trained parameters: where they are, how they are checked, where they come from."""
+"""Files of trained parameters: location, checksum and download."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def get_model_file(name: str, root: str | None = None) -> str:
 
 
 def _fetch(file_name: str, sha1: str, target: Path) -> None:
-    """Bring a zipped parameter file from a mirror; it appears whole and checked or not at all."""
+    """Download a zipped parameter file from a mirror, and write it atomically after a check."""
     addresses = repository_addresses(_url_format.format(repo_url="", file_name=file_name))
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
@@ -144,7 +144,7 @@ def _fetch(file_name: str, sha1: str, target: Path) -> None:
 def load_pretrained(
     net: Block, name: str, pretrained: bool | str, ctx: Context | list[Context], root: str | None
 ) -> Any:
-    """Return the network, with trained parameters if wanted.
+    """Return the network, optionally with trained parameters.
 
     `pretrained` may name a file instead, see `mx.convert.load_weights`.
     """

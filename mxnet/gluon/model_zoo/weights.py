@@ -1,4 +1,4 @@
-"""Where trained parameters of the zoo's networks can be had, and how they were checked."""
+"""Sources of trained parameters for the zoo's networks, and how they were checked."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ COMPARED = frozenset(
 
 
 def describe_check(name: str) -> str:
-    """Return what was compared with torchvision's network; files are not part of the project.
+    """Return how a network was compared with torchvision's.
 
     >>> describe_check("vgg16")
     'names and shapes, when a file is loaded'

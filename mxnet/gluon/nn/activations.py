@@ -94,7 +94,7 @@ class PReLU(HybridBlock):
 
 
 class ELU(HybridBlock):
-    """Keep positive values and give ``alpha (exp(x) - 1)`` for negative ones.
+    """Keep positive values, and replace negative ones by ``alpha (exp(x) - 1)``.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Containers, dense layers, dropout, embedding and functions as layers.
 
-The normalization layers show here too.
+The normalization layers are exported here too.
 """
 
 from __future__ import annotations
@@ -44,15 +44,13 @@ __all__ = [
 
 
 class _Stack:
-    """What the two sequential containers share: a list of children in order."""
-
     _children: dict[str, Block]
     _prefix: str
     name_scope: Any
     register_child: Any
 
     def add(self, *blocks: Block) -> None:
-        """Put blocks on top of the stack."""
+        """Append blocks."""
         for block in blocks:
             self.register_child(block)
 
@@ -87,13 +85,13 @@ class Sequential(_Stack, Block):
         super().__init__(prefix=prefix, params=params)
 
     def forward(self, x: Any) -> Any:
-        """Hand the output of each block to the next."""
+        """Pass the output of each block to the next."""
         for block in self._children.values():
             x = block(x)
         return x
 
     def hybridize(self, active: bool = True, **kwargs: Any) -> None:
-        """Hybridize each child on its own; `HybridSequential` makes one graph of them all."""
+        """Hybridize each child separately; `HybridSequential` traces all into one graph."""
         children = self._children.values()
         if children and all(isinstance(child, HybridBlock) for child in children):
             warnings.warn(
@@ -119,7 +117,7 @@ class HybridSequential(_Stack, HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Hand the output of each block to the next."""
+        """Pass the output of each block to the next."""
         for block in self._children.values():
             x = block(x)
         return x
@@ -291,13 +289,13 @@ class Embedding(HybridBlock):
         self._range_check = RangeCheck(type(self).__name__, "indices", "rows", allow_negative=True)
 
     def __call__(self, x: Any, *args: Any) -> Any:
-        """Look the indices up; those of the first batches are checked."""
+        """Look up the rows of the indices; those of the first batches are checked."""
         if self._range_check.is_active:
             self._range_check(x, self._kwargs["input_dim"])
         return super().__call__(x, *args)
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any) -> Any:
-        """Look the indices up."""
+        """Look up the rows of the indices."""
         return F.Embedding(x, weight, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:

@@ -43,7 +43,7 @@ POOL_LAYOUTS = {1: ("NCW", "NWC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
 
 
 def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
-    """Return a size for each of `ndim` axes; a number counts for all of them.
+    """Return a size for each of `ndim` axes; a single number applies to all.
 
     >>> spread(3, 2), spread((1, 2), 2)
     ((3, 3), (1, 2))
@@ -55,14 +55,14 @@ def spread(sizes: Sizes, ndim: int, name: str | None = None) -> tuple[int, ...]:
 
 
 def check_conv_layout(layout: str, ndim: int) -> None:
-    """Refuse a layout that no convolution of `ndim` axes knows."""
+    """Raise unless a convolution of `ndim` axes supports the layout."""
     layouts = CONV_LAYOUTS[ndim]
     names = " and ".join(f"'{name}'" for name in layouts)
     assert layout in layouts, f"Only supports {names} layout for now"
 
 
 def check_pool_layout(layout: str, ndim: int) -> None:
-    """Refuse a layout that no pooling of `ndim` axes knows."""
+    """Raise unless a pooling of `ndim` axes supports the layout."""
     layouts = POOL_LAYOUTS[ndim]
     names = " and ".join(layouts)
     assert layout in layouts, f"Only {names} layouts are valid for {ndim}D Pooling"
@@ -164,7 +164,7 @@ class _Conv(HybridBlock):
                 )
 
     def _weight_shape(self) -> tuple[int, ...]:
-        """Return (out, in / groups, kernel...), turned round when transposed, C where it stands."""
+        """Return (out, in / groups, kernel...), or (in, out / groups, ...) if transposed."""
         groups, kernel = self._kwargs["num_group"], tuple(self._kwargs["kernel"])
         if self._op_name == "Deconvolution":
             first, inner = self._in_channels, self._channels // groups
@@ -175,7 +175,6 @@ class _Conv(HybridBlock):
         return (first, inner, *kernel)
 
     def hybrid_forward(self, F: Any, x: Any, weight: Any, bias: Any = None) -> Any:
-        """Convolve the input."""
         convolve = getattr(F, self._op_name)
         if bias is None:
             out = convolve(x, weight, name="fwd", **self._kwargs)
@@ -298,7 +297,7 @@ class Conv2D(_Conv):
 
 @inherits_parameters
 class Conv3D(_Conv):
-    """Convolve volumes or films. Layout NCDHW or NDHWC.
+    """Convolve volumes or videos. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3D(4, kernel_size=(1, 3, 3))
     >>> layer.initialize()
@@ -341,7 +340,7 @@ class Conv3D(_Conv):
 
 
 class _Transposed(_Conv):
-    """A convolution run backwards: what was its output shape becomes the input's."""
+    """A transposed convolution: its input shape is the output shape of a convolution."""
 
     def __init__(
         self,
@@ -376,7 +375,7 @@ class _Transposed(_Conv):
 
 @inherits_parameters
 class Conv1DTranspose(_Transposed):
-    """Run a convolution of one axis backwards, to enlarge. Layout NCW.
+    """Transposed convolution along one axis, to upsample. Layout NCW.
 
     >>> layer = mx.gluon.nn.Conv1DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -422,7 +421,7 @@ class Conv1DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv2DTranspose(_Transposed):
-    """Run a convolution of images backwards, to enlarge. Layout NCHW or NHWC.
+    """Transposed convolution of images, to upsample. Layout NCHW or NHWC.
 
     >>> layer = mx.gluon.nn.Conv2DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -468,7 +467,7 @@ class Conv2DTranspose(_Transposed):
 
 @inherits_parameters
 class Conv3DTranspose(_Transposed):
-    """Run a convolution of volumes backwards, to enlarge. Layout NCDHW or NDHWC.
+    """Transposed convolution of volumes, to upsample. Layout NCDHW or NDHWC.
 
     >>> layer = mx.gluon.nn.Conv3DTranspose(4, kernel_size=2, strides=2)
     >>> layer.initialize()
@@ -513,7 +512,7 @@ class Conv3DTranspose(_Transposed):
 
 
 class ReflectionPad2D(HybridBlock):
-    """Widen images by their mirror image; `padding` is a width or MXNet's eight pad widths.
+    """Pad images by reflection; `padding` is a width or MXNet's eight pad widths.
 
     Parameters
     ----------
@@ -586,7 +585,6 @@ class _Pooling(HybridBlock):
         return "pool"
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Pool the input."""
         return F.Pooling(x, name="fwd", **self._kwargs)
 
     def __repr__(self) -> str:
@@ -599,7 +597,6 @@ class _Pooling(HybridBlock):
 
 
 def _window(pool_size: Sizes, layout: str, ndim: int) -> tuple[int, ...]:
-    """Return the pooling window after looking at it and at the layout."""
     check_pool_layout(layout, ndim)
     return spread(pool_size, ndim, "pool_size")
 
@@ -740,8 +737,6 @@ class AvgPool3D(_Pooling):
 
 
 class _GlobalPooling(_Pooling):
-    """Pooling whose one window is the whole image."""
-
     def __init__(self, ndim: int, pool_type: str, layout: str, **kwargs: Any) -> None:
         check_pool_layout(layout, ndim)
         super().__init__((1,) * ndim, None, 0, True, True, pool_type, layout, **kwargs)

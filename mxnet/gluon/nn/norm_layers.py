@@ -100,7 +100,6 @@ class _BatchNorm(HybridBlock):
     def hybrid_forward(
         self, F: Any, x: Any, gamma: Any, beta: Any, running_mean: Any, running_var: Any
     ) -> Any:
-        """Normalize the input."""
         normalize = F.contrib.BatchNormWithReLU if self.fuse_relu else F.BatchNorm
         return normalize(x, gamma, beta, running_mean, running_var, name="fwd", **self._kwargs)
 

@@ -27,7 +27,7 @@ __all__ = ["TorchBlock"]
 
 
 class TorchParameter(Parameter):
-    """A parameter on the memory of a torch module, which has filled it already."""
+    """A parameter on the memory of a torch module, which has already initialized it."""
 
     def initialize(
         self,
@@ -36,7 +36,7 @@ class TorchParameter(Parameter):
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Keep the values of the module, on the given context; fill anew if `force_reinit`.
+        """Keep the values of the module, on the given context; reinitialize with `force_reinit`.
 
         Parameters
         ----------
@@ -174,7 +174,6 @@ class TorchBlock(HybridBlock):
         return self._wrap(outputs, args, inputs)
 
     def _call(self, inputs: Sequence[Any]) -> Any:
-        """Run the module with the leaves of the Gluon parameters in place of its own."""
         tensors = {}
         for name, param in self._reg_params.items():
             if param._differentiable:
@@ -186,7 +185,7 @@ class TorchBlock(HybridBlock):
         return functional_call(self.module, tensors, tuple(inputs), tie_weights=False)
 
     def _check_memory(self) -> None:
-        """Follow the module where torch code has moved, converted or replaced its tensors."""
+        """Rebind parameters whose tensors torch code has moved, converted or replaced."""
         for name, param in self._reg_params.items():
             registry, key = _find(self.module, name)
             tensor = registry.get(key)
@@ -199,7 +198,6 @@ class TorchBlock(HybridBlock):
                 param._adopt(tensor)
 
     def _restore_buffers(self) -> None:
-        """Write buffers that the module has replaced into the memory of their parameters."""
         for name, param in self._reg_params.items():
             if param._differentiable:
                 continue
@@ -214,7 +212,6 @@ class TorchBlock(HybridBlock):
                 param._adopt(tensor)
 
     def _wrap(self, outputs: Any, args: Sequence[Any], inputs: Sequence[Any]) -> Any:
-        """Return the module's outputs as arrays, each on memory of its own."""
         arrays = [a for a in tree_leaves(list(args)) if isinstance(a, NDArray)]
         cls = type(arrays[0]) if arrays else NDArray
         ctx = arrays[0]._ctx if arrays else None
@@ -249,7 +246,6 @@ class TorchBlock(HybridBlock):
 
 
 def _find(module: nn.Module, path: str) -> tuple[dict[str, Any], str]:
-    """Return the dictionary in which a module keeps a tensor, and its key."""
     folder, _, name = path.rpartition(".")
     for part in folder.split(".") if folder else ():
         module = module._modules[part]  # type: ignore[assignment] (quicker than get_submodule)

@@ -142,7 +142,7 @@ class ParameterDict:
         return param
 
     def update(self, other: ParameterDict | Mapping[str, Parameter]) -> None:
-        """Take in the parameters of another dictionary; equal names must be the same objects.
+        """Add the parameters of another dictionary; equal names must be the same objects.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class ParameterDict:
         verbose: bool = False,
         force_reinit: bool = False,
     ) -> None:
-        """Initialize all parameters; those that have an initializer of their own use it.
+        """Initialize all parameters; a parameter's own initializer takes precedence.
 
         Parameters
         ----------
@@ -231,7 +231,6 @@ class ParameterDict:
     # -- files --------------------------------------------------------------------------------
 
     def _rename(self, before: str, after: str) -> None:
-        """Begin the names of parameters otherwise."""
         renamed = OrderedDict()
         for name, param in self._params.items():
             if not name.startswith(before):  # another block's
@@ -275,7 +274,7 @@ class ParameterDict:
     ) -> None:
         """Load parameters from a file of `save`, or one that was exported or checkpointed.
 
-        When something does not fit, all of it is listed in one error and nothing is changed.
+        All mismatches are listed in one error; then nothing is changed.
 
         Parameters
         ----------
@@ -286,7 +285,7 @@ class ParameterDict:
         allow_missing : bool
             Leave parameters alone that the file has not.
         ignore_extra : bool
-            Leave out arrays that are no parameters here.
+            Ignore arrays that are not parameters of this block.
         restore_prefix : str
             Put before the file's names.
         cast_dtype : bool
@@ -328,7 +327,7 @@ class ParameterDict:
         allow_missing
             Whether parameters that the file does not have are left alone; else they are an error.
         ignore_extra
-            Whether arrays that are no parameters are left out; else they are an error.
+            Whether arrays that are not parameters are ignored; otherwise they raise an error.
         restore_prefix
             What to put before the names.
         filename
@@ -376,7 +375,7 @@ def load_all(
     cast_dtype: bool,
     dtype_source: str,
 ) -> None:
-    """Give parameters their arrays, unless there are problems already or some do not fit.
+    """Set the arrays of parameters, unless there are problems already or some do not fit.
 
     Parameters
     ----------

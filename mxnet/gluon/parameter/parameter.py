@@ -44,11 +44,11 @@ class DeferredInitializationError(MXNetError):
 
 
 class ParameterError(MXNetError, AssertionError, ValueError):
-    """A parameter cannot be what it is asked to be."""
+    """A parameter was given contradictory or impossible settings."""
 
 
 class Generation:
-    """Counts how often any parameter got new arrays, so that kept arrays can be checked."""
+    """Counts replacements of parameters' arrays, so that cached arrays can be checked."""
 
     number = 0
 
@@ -187,7 +187,6 @@ class Parameter:
         self._shape = new_shape
 
     def _layer(self) -> str:
-        """Return the layer in words, for messages."""
         name = self.name.rpartition("_")[0]
         for word in ("_running", "_moving", "_i2h", "_h2h"):
             name = name.removesuffix(word)
@@ -202,7 +201,7 @@ class Parameter:
         default_init: Any = None,
         force_reinit: bool = False,
     ) -> None:
-        """Make the arrays and fill them, or wait for the shape if it is not known yet.
+        """Create and fill the arrays, or defer that until the shape is known.
 
         Parameters
         ----------
@@ -240,7 +239,7 @@ class Parameter:
             self._finish_deferred_init()
 
     def _finish_deferred_init(self) -> None:
-        """Make and fill the arrays that wait for their shape; several threads may ask for it."""
+        """Create and fill the deferred arrays; thread-safe."""
         with FIRST_CALL:
             if self._deferred_init:
                 self._initialize_deferred()
@@ -274,7 +273,7 @@ class Parameter:
         cast_dtype: bool = False,
         dtype_source: str = "current",
     ) -> None:
-        """Take values from an array, initialized or not.
+        """Set the values from an array; the parameter need not be initialized.
 
         Parameters
         ----------
@@ -343,7 +342,7 @@ class Parameter:
     def _init_impl(
         self, data: NDArray, ctx_list: Sequence[Context], is_owned: bool = False
     ) -> None:
-        """Put copies of the data on all contexts; one may be the data itself if it is owned."""
+        """Copy the data to all contexts; one copy may be the data itself if it is owned."""
         self._ctx_list = list(ctx_list)
         self._ctx_map = places_of(self._ctx_list)
         if is_np_array():
@@ -363,7 +362,6 @@ class Parameter:
         Generation.number += 1
 
     def _attached(self, arrays: list[NDArray]) -> list[NDArray] | None:
-        """Attach new gradients to arrays and return them."""
         if self._grad_req == "null":
             for array in arrays:
                 leave_graphs(array)
@@ -441,7 +439,6 @@ class Parameter:
     # -- looking up ---------------------------------------------------------------------------
 
     def _missing(self, ctx: Context | None = None) -> MXNetError:
-        """Return the error for a parameter without an array."""
         if self._data is None and self._deferred_init:
             return DeferredInitializationError(
                 f"Parameter '{self.name}' has not been initialized yet because initialization was "
@@ -466,7 +463,7 @@ class Parameter:
         return error
 
     def _require_data(self) -> None:
-        """Raise if there are no arrays; another thread that is making them is waited for."""
+        """Raise if there are no arrays, after waiting for another thread that is making them."""
         if self._data is None:
             with FIRST_CALL:
                 if self._data is None:
@@ -545,7 +542,7 @@ class Parameter:
     # -- rows, through the trainer --------------------------------------------------------------
 
     def _set_trainer(self, trainer: Any) -> None:
-        """Remember who updates this parameter; a row_sparse one has a single trainer."""
+        """Set the trainer that updates this parameter; a row_sparse one has a single trainer."""
         if self._stype != "default" and self._trainer and trainer and self._trainer is not trainer:
             raise MXNetError(
                 f"Failed to set the trainer for Parameter '{self.name}' because it was already "
@@ -561,7 +558,6 @@ class Parameter:
             )
 
     def _pull_rows(self, arrays: list[NDArray], row_id: NDArray) -> list[NDArray]:
-        """Have the trainer update rows, and return the arrays."""
         if self._trainer is None:
             raise MXNetError(
                 f"Cannot get row_sparse data for Parameter '{self.name}' when no Trainer is "
@@ -591,7 +587,6 @@ class Parameter:
                 ndarray.sparse.zeros(array.stype, array.shape, ctx=array.context).copyto(array)
 
     def _reduce(self) -> NDArray:
-        """Return the mean of all copies, on the CPU."""
         arrays = self._check_and_get(self._data, list)
         if self._stype != "default":
             rows = ndarray.arange(0, arrays[0].shape[0], dtype="int64", ctx=self._ctx_list[0])
@@ -649,7 +644,7 @@ class Parameter:
         self._deferred_init = ()
 
     def _move_torch(self, arrays: Sequence[NDArray]) -> None:
-        """Put the tensor of torch modules onto the memory of new arrays."""
+        """Rebind the tensor of torch modules to the memory of new arrays."""
         tensor = self._torch
         if tensor is None:
             return
@@ -687,7 +682,6 @@ class Parameter:
 
 
 def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
-    """Fill a new array by its initializer."""
     if init is not None and not isinstance(init, str | initializer.Initializer) and callable(init):
         init(initializer.InitDesc(name), data)  # Mixed and Load choose by name
         return
@@ -702,7 +696,7 @@ def _fill(name: str, data: NDArray, init: Any, default_init: Any) -> None:
 
 
 def places_of(ctx_list: Sequence[Context]) -> list[list[int | None]]:
-    """Return where the array of a device stands: of GPUs, then of CPUs, by device number.
+    """Return the index of a device's array: GPUs first, then CPUs, by device number.
 
     Parameter classes that users write copy this table and read it.
     """
@@ -766,8 +760,6 @@ class Constant(Parameter):
 
 
 class _Value(initializer.Initializer):
-    """Fills a constant with its value."""
-
     def __init__(self, name: str, value: NDArray) -> None:
         super().__init__()
         self._name, self._value = name, value
@@ -796,7 +788,7 @@ def fits(pattern: Sequence[int], shape: Sequence[int]) -> bool:
 
 
 def merged(stored: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the shape in which both know as much as they can; None if they contradict."""
+    """Return the shape with the known sizes of both; None if they contradict each other."""
     if len(stored) != len(shape):
         return None
     pairs = list(zip(stored, shape, strict=True))

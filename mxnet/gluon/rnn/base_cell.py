@@ -36,7 +36,7 @@ class RecurrentCell(Block):
         self.reset()
 
     def reset(self) -> None:
-        """Forget counters, before the cell is used for another graph."""
+        """Reset the counters, before the cell is used for another graph."""
         self._init_counter = -1
         self._counter = -1
         for child in self._children.values():
@@ -150,7 +150,7 @@ class HybridRecurrentCell(RecurrentCell, HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """Take one step; each kind has its own."""
+        """Take one step; implemented by subclasses."""
         raise NotImplementedError
 
 
@@ -170,9 +170,9 @@ def as_list(value: Any) -> list:
 def format_sequence(
     length: int | None, inputs: Any, layout: str, merge: bool | None, in_layout: str | None = None
 ) -> tuple[Any, int, Any, int]:
-    """Return the sequence merged or split as asked, its time axis, namespace and batch size.
+    """Return the sequence merged or split, its time axis, namespace and batch size.
 
-    ``merge=None`` leaves it as it came. The batch size of a symbol is 0: unknown.
+    ``merge=None`` leaves it unchanged. The batch size of a symbol is 0: unknown.
     """
     assert inputs is not None, (
         "unroll(inputs=None) has been deprecated. Please create input variables outside unroll."
@@ -216,7 +216,7 @@ def _format_merged(
 
 
 def begin_state_like(cell: Any, F: Any, begin_state: Any, inputs: Any, batch_size: int) -> Any:
-    """Return the states to begin with: those given, or zeros where the inputs live."""
+    """Return the initial states: the given ones, or zeros on the device of the inputs."""
     if begin_state is not None:
         return begin_state
     if F is symbol:
@@ -241,7 +241,7 @@ def mask_sequence(
 
 
 def reverse_sequence(sequence: list, length: int, valid_length: Any = None) -> list:
-    """Turn a list of steps round, each sample only within its valid length."""
+    """Reverse a list of steps, each sample within its valid length."""
     if valid_length is None:
         return list(reversed(sequence))
     F = namespace_of(sequence[0])

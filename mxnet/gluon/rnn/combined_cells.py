@@ -31,8 +31,6 @@ def _all_begin_states(cells: Any, **kwargs: Any) -> list:
 
 
 class _CellStack:
-    """What the two sequential cells share."""
-
     _children: Any
     _modified: bool
     register_child: Any
@@ -43,7 +41,7 @@ class _CellStack:
         return "{}(\n{}\n)".format(type(self).__name__, "\n".join(lines))
 
     def add(self, cell: RecurrentCell) -> None:
-        """Put a cell on top of the stack."""
+        """Append a cell."""
         self.register_child(cell)
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
@@ -56,7 +54,6 @@ class _CellStack:
         return _all_begin_states(self._children.values(), **kwargs)
 
     def _step(self, inputs: Any, states: list) -> tuple[Any, list]:
-        """Take one step through all cells."""
         next_states, position = [], 0
         assert not any(isinstance(cell, BidirectionalCell) for cell in self._children.values()), (
             "Bidirectional cannot be stepped. Please use unroll"
@@ -124,13 +121,13 @@ class SequentialRNNCell(_CellStack, RecurrentCell):
         return self._step(inputs, states)
 
     def hybrid_forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Refuse: this stack is not hybrid, `HybridSequentialRNNCell` is."""
+        """Not supported: use `HybridSequentialRNNCell` for hybrid cells."""
         raise NotImplementedError
 
 
 @inherits_parameters
 class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
-    """Hybrid cells one on top of the other.
+    """A stack of hybrid cells.
 
     >>> stack = mx.gluon.rnn.HybridSequentialRNNCell()
     >>> stack.add(mx.gluon.rnn.LSTMCell(3))
@@ -152,7 +149,7 @@ class HybridSequentialRNNCell(_CellStack, HybridRecurrentCell):
 
 
 class BidirectionalCell(HybridRecurrentCell):
-    """Read a sequence in both directions and join what the two cells say; only unrolled.
+    """Read a sequence in both directions and concatenate the outputs of both cells; only unrolled.
 
     Parameters
     ----------
@@ -179,7 +176,7 @@ class BidirectionalCell(HybridRecurrentCell):
         self._output_prefix = output_prefix
 
     def __call__(self, inputs: Any, states: list) -> Any:
-        """Refuse: one step alone has no second direction."""
+        """Not supported: both directions need the whole sequence."""
         raise NotImplementedError("Bidirectional cannot be stepped. Please use unroll")
 
     def __repr__(self) -> str:
@@ -272,7 +269,7 @@ class DropoutCell(HybridRecurrentCell):
         return f"{type(self).__name__}(rate={self._rate}, axes={self._axes})"
 
     def state_info(self, batch_size: int = 0) -> list[dict]:
-        """Return nothing: there is no state."""
+        """Return an empty list: the cell has no state."""
         return []
 
     def _alias(self) -> str:
@@ -345,7 +342,7 @@ class ModifierCell(HybridRecurrentCell):
         return begin
 
     def hybrid_forward(self, F: Any, inputs: Any, states: list) -> Any:
-        """Take one step; each kind has its own."""
+        """Take one step; implemented by subclasses."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -353,7 +350,7 @@ class ModifierCell(HybridRecurrentCell):
 
 
 class ZoneoutCell(ModifierCell):
-    """Keep, while training, each output and state of the step before with some probability.
+    """While training, keep each output and state of the previous step with some probability.
 
     Parameters
     ----------
@@ -394,7 +391,7 @@ class ZoneoutCell(ModifierCell):
         return "zoneout"
 
     def reset(self) -> None:
-        """Forget counters and the last output."""
+        """Reset the counters and the last output."""
         super().reset()
         self._prev_output = None
 

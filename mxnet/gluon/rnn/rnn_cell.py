@@ -1,4 +1,4 @@
-"""The plain, LSTM and GRU cells; cells that modify or combine others show here too."""
+"""The plain, LSTM and GRU cells; cells that modify or combine others are exported here too."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ class _GatedCell(HybridRecurrentCell):
     def _project(
         self, F: Any, inputs: Any, hidden: Any, step: str, weights: tuple
     ) -> tuple[Any, Any]:
-        """Return the linear maps of the input and of the hidden state."""
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         width = self.gates * self._hidden_size
         i2h = F.FullyConnected(inputs, i2h_weight, i2h_bias, num_hidden=width, name=step + "i2h")

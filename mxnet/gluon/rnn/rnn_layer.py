@@ -1,4 +1,4 @@
-"""Whole recurrent layers, several deep and in both directions, as one fused operator."""
+"""Recurrent layers, stacked and bidirectional, as one fused operator."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ class _RNNLayer(HybridBlock):
         self._register_cells()
 
     def _register_cells(self) -> None:
-        """Make the parameters of each layer and direction."""
         width = self._gates * self._hidden_size
         out = self._projection_size or self._hidden_size
         ni = self._input_size
@@ -119,7 +118,6 @@ class _RNNLayer(HybridBlock):
             ni = out * self._dir
 
     def _cells(self, layer: int) -> list[str]:
-        """Return the short names of a layer's cells, one a direction."""
         return [f"{side}{layer}" for side in ("l", "r")[: self._dir]]
 
     def _register_param(self, name: str, shape: tuple, init: Any, dtype: Any) -> Any:
@@ -161,7 +159,6 @@ class _RNNLayer(HybridBlock):
         return {"shape": shape, "__layout__": "LNC", "dtype": self._dtype}
 
     def _unfuse(self) -> Any:
-        """Return a stack of cells with the same parameters."""
         assert not self._projection_size, "_unfuse does not support projection layer yet!"
         assert not self._lstm_state_clip_min and not self._lstm_state_clip_max, (
             "_unfuse does not support state clipping yet!"
@@ -196,12 +193,12 @@ class _RNNLayer(HybridBlock):
         return stack
 
     def cast(self, dtype: Any) -> None:
-        """Change the type of parameters and of the states to begin with."""
+        """Change the type of the parameters and of the initial states."""
         super().cast(dtype)
         self._dtype = dtype
 
     def infer_shape(self, inputs: Any, *args: Any) -> None:
-        """Take the input size, the one thing that may be unknown, from the inputs."""
+        """Infer the input size, the only unknown size, from the inputs."""
         if len(inputs.shape) != 3:
             raise InvalidValue(
                 f"Input data should be rank-3 tensor of dim [{self._layout}], got {inputs.shape}"
@@ -227,7 +224,6 @@ class _RNNLayer(HybridBlock):
     def __call__(
         self, inputs: Any, states: Any = None, sequence_length: Any = None, **kwargs: Any
     ) -> Any:
-        """Run over a sequence; give the states back too when they were given."""
         if self._gives_states != (states is not None):
             self._gives_states = states is not None
             self._clear_cached_op()  # its graph has other outputs
@@ -248,7 +244,6 @@ class _RNNLayer(HybridBlock):
     def hybrid_forward(
         self, F: Any, inputs: Any, states: list, sequence_length: Any = None, **params: Any
     ) -> Any:
-        """Run over a sequence; return the outputs, and the states if the caller gave some."""
         if F is ndarray:
             self._check_states(inputs, states)
         if self._layout == "NTC":
@@ -277,11 +272,10 @@ class _RNNLayer(HybridBlock):
 
     @staticmethod
     def _without_memory(states: list) -> list:
-        """Leave the place of the memory, which only an LSTM has, empty before the lengths."""
+        """Insert None for the memory, which only an LSTM has, before the lengths."""
         return states if len(states) == 1 else [states[0], None, *states[1:]]
 
     def _packed(self, F: Any, params: dict[str, Any]) -> Any:
-        """Return all parameters as one vector in the order of the operator."""
         weights = ["i2h_weight", "h2h_weight"] + ["h2r_weight"] * bool(self._projection_size)
         order = [
             f"{cell}_{name}"

@@ -1,6 +1,6 @@
 """`deploy`: a folder that runs a model without MXNext, in browsers, C++ programs and phones.
 
-Each target is a file here that fills a folder; the texts that it copies are in `templates`.
+Each target is a module here that writes a folder; it copies files from `templates`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def deploy(
     runtime: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Report:
-    """Write a folder that runs a model without MXNext, after comparing both sides.
+    """Write a folder that runs a model without MXNext, after comparing both outputs.
 
-    The folder has a sample of inputs with the model's answers, and its program can check itself
+    The folder has sample inputs with the model's outputs, and its program can check itself
     against them.
 
     Parameters
@@ -99,9 +99,9 @@ def deploy(
     source = as_model(model, params, shapes, kinds)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".deploy") as scratch:
-        given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
-        sample = Sample.of(source, given)
-        report = TARGETS[to](source, Path(scratch), sample, tolerance, given, runtime)
+        cases = [inputs] if isinstance(inputs, Mapping) else list(inputs)
+        sample = Sample.of(source, cases)
+        report = TARGETS[to](source, Path(scratch), sample, tolerance, cases, runtime)
         _publish(Path(scratch), target)
     report.path = str(target)
     return report
@@ -114,7 +114,7 @@ def _torch_dtype(dtype: Any) -> Any:
 
 
 def _publish(scratch: Path, target: Path) -> None:
-    """Move all files of a finished folder to where they belong."""
+    """Move all files of a finished folder to the target."""
     for path in sorted(scratch.rglob("*")):
         final = target / path.relative_to(scratch)
         if path.is_dir():

@@ -14,7 +14,7 @@ from .sample import Sample, missing
 def write_executorch(
     source: Model, folder: Path, sample: Sample, tolerance: float | None, inputs: Any, runtime: Any
 ) -> Report:
-    """Write model.pte after running it by ExecuTorch's own runtime, and the sample."""
+    """Write model.pte, after a run by ExecuTorch's runtime, and the sample."""
     try:
         partitioners = import_module("executorch.backends.xnnpack.partition.xnnpack_partitioner")
         lower = import_module("executorch.exir").to_edge_transform_and_lower

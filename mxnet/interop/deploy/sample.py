@@ -1,4 +1,4 @@
-"""A sample of inputs with the answers of the model, which comes with every deployed model."""
+"""Sample inputs with the model's outputs, which every deployed model includes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Sample:
 
     @classmethod
     def of(cls, source: Model, given: Sequence[Mapping[str, Any]]) -> Sample:
-        """Return the first of the given inputs, or random ones, with what the model answers."""
+        """Return the first given input, or a random one, with the model's outputs."""
         feed = source.as_feed(given[0]) if given else random_inputs(source)
         return cls({n.name: feed[n.name] for n in source.inputs}, source.run_as_written(feed))
 
@@ -37,7 +37,7 @@ class Sample:
         return report
 
     def write_bytes(self, folder: Path) -> None:
-        """Write each array as a file of its numbers."""
+        """Write each array as a binary file."""
         folder.mkdir()
         for i, array in enumerate(self.inputs.values()):
             (folder / f"input{i}.bin").write_bytes(array.tobytes())

@@ -61,7 +61,7 @@ def _copy_runtime(package: Path, folder: Path) -> str:
 
 
 def describe(source: Model, file: Path, sample: Sample) -> dict[str, Any]:
-    """Return what the page has to know about a model."""
+    """Return the description of a model for the page."""
     import onnx
 
     graph = onnx.load(file).graph

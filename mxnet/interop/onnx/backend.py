@@ -22,7 +22,7 @@ __all__ = ["prepare_onnxruntime", "prepare_openvino"]
 
 
 class _Exported(NamedTuple):
-    """A model with parameters as constants, and which tensors of a feed are its inputs."""
+    """A model with parameters as constants, and the indices of its inputs in a feed."""
 
     content: bytes
     inputs: dict[str, int]

@@ -86,13 +86,13 @@ class Call:
             raise self.unsupported(why)
 
     def evaluate(self, *tensors: torch.Tensor) -> torch.Tensor:
-        """Run the operator itself, for results that follow from shapes and attributes."""
+        """Run the operator itself, for results that depend only on shapes and attributes."""
         extra = self.op.context_for(False, torch.device("cpu"))
         return self.op.kernel(*tensors, **self.attrs, **extra)
 
 
 class UnsizedFill(NamedTuple):
-    """An array of one number whose sizes are inferred from what reads it, when the model runs.
+    """A constant-filled array whose sizes are inferred from its consumers at run time.
 
     It is not a node: rows that can do without it ask for its `value`, others raise `error`.
     """
@@ -104,15 +104,8 @@ class UnsizedFill(NamedTuple):
 class Builder:
     """The nodes and constants of one ONNX graph.
 
-    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods with
-    small letters hide what changed between opsets.
-
-    Parameters
-    ----------
-    opset : int
-        The opset that the model is written for.
-    parent : Builder, optional
-        The graph around this one, for the bodies of loops and branches.
+    Any ONNX operator is a method: ``g.Relu(x)``, ``g.Split(x, axis=1, outputs=2)``. Methods in
+    lower case hide what changed between opsets. The body of a loop or branch has a `parent`.
     """
 
     def __init__(self, opset: int, parent: Builder | None = None) -> None:
@@ -150,7 +143,7 @@ class Builder:
         return outputs[0] if single else list(outputs)
 
     def unique(self, hint: str) -> str:
-        """Return a name that nothing in the model has yet."""
+        """Return a name that is not used in the model yet."""
         name, number = hint, 0
         while name in self.taken:
             number += 1
@@ -358,7 +351,7 @@ def row(
 
 
 def refuse(*names: str, why: str) -> None:
-    """Say why operators are not exported, and what to do instead."""
+    """Record why operators are not exported, and what to do instead."""
     _refused.update(dict.fromkeys(names, why))
 
 

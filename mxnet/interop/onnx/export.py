@@ -1,4 +1,4 @@
-"""`export_model`: a symbol and its parameters, in any of MXNet's forms, as an ONNX file."""
+"""`export_model`: a symbol and its parameters, in any of MXNet's formats, as an ONNX file."""
 
 from __future__ import annotations
 
@@ -155,7 +155,6 @@ def export_model(
 
 
 def _order_outputs(symbol: Symbol, order: str) -> Symbol:
-    """Return the symbol with its outputs in the order that the file is to have."""
     if order not in ("nodes", "group"):
         raise InvalidValue(f"output_order={order!r}: give 'nodes' or 'group'.")
     heads = symbol._graph.heads
@@ -176,7 +175,7 @@ def _order_outputs(symbol: Symbol, order: str) -> Symbol:
 def _build_with_dynamic_sizes(
     symbol: Symbol, params: Mapping[str, Any], in_shapes: Any, in_types: Any, opset: int
 ) -> Any:
-    """Return a model with as many dynamic sizes as it allows: all, all but channels, or groups."""
+    """Return a model with as many dynamic sizes as possible: all, all but channels, or groups."""
     names = list(in_shapes) if isinstance(in_shapes, Mapping) else None
     shapes = [tuple(s) for s in (in_shapes.values() if names else in_shapes)]
     refused: MXNetError | None = None
@@ -209,7 +208,7 @@ def _build_with_dynamic_sizes(
 def _free_groups_of_sizes(
     shapes: Sequence[GivenShape], build: Callable[[Sequence[GivenShape]], Any]
 ) -> tuple[Any, Sequence[GivenShape]]:
-    """Return the model in which all groups of sizes are dynamic that can be, and its shapes."""
+    """Return the model with all possible groups of dynamic sizes, and its shapes."""
     model, sizes = None, shapes
     for group in _group_equal_sizes(shapes):
         wider = [
@@ -240,7 +239,7 @@ def _except_channels(shape: GivenShape) -> GivenShape:
 
 
 def write_model(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a checked model; the file appears whole or not at all."""
+    """Write a checked model atomically."""
     onnx = load_onnx()
     size = model.ByteSize()
     if size > MAX_BYTES:
@@ -383,7 +382,6 @@ def _check_types(facts: Facts, opset: int) -> None:
 def _outputs(
     g: Builder, graph: Graph, names: Sequence[str], facts: Facts
 ) -> list[tuple[str, Shape, torch.dtype]]:
-    """Return name, shape and dtype of each output; a name is an output once."""
     outputs, seen = [], set()
     produced = {name for n in g.nodes for name in n.output}
     for entry, name in zip(graph.heads, names, strict=True):
@@ -398,7 +396,7 @@ def _outputs(
 
 
 def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
-    """Return the nodes that outputs need; rows may leave others behind."""
+    """Return the nodes that outputs depend on; rows may create unused ones."""
     needed, live = set(outputs), []
     for node in reversed(g.nodes):
         if needed.intersection(node.output):
@@ -408,7 +406,6 @@ def _live(g: Builder, outputs: Sequence[str]) -> list[Any]:
 
 
 def _read(node: Any) -> set[str]:
-    """Return all names that a node reads, inside its bodies too."""
     names = set(node.input)
     for attribute in node.attribute:
         for inner in attribute.g.node:

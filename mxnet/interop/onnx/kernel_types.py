@@ -33,7 +33,7 @@ NUMBERS = frozenset(
 
 
 def cast_to_kernel_types(model: Any) -> None:
-    """Insert casts into a model, in place, where runtimes would find no kernel."""
+    """Insert casts into a model, in place, where runtimes lack a kernel."""
     opset = model.opset_import[0].version
     types = _value_types(model)
     for graph in _graphs(model.graph):
@@ -68,7 +68,6 @@ def _value_types(model: Any) -> dict[str, int]:
 
 
 def _graphs(graph: Any) -> Iterator[Any]:
-    """Yield a graph and the bodies of its loops and branches."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -77,7 +76,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
 
 
 def _computed_as(op_type: str, dtype: int) -> int:
-    """Return the type that runtimes compute an operator in for values of a type."""
+    """Return the type in which runtimes compute an operator for values of a type."""
     proto = load_onnx().TensorProto
     if op_type in FLOAT32_ONLY and dtype == proto.DOUBLE:
         return proto.FLOAT
@@ -87,7 +86,7 @@ def _computed_as(op_type: str, dtype: int) -> int:
 
 
 def _cast_node(node: Any, types: dict[str, int], opset: int) -> list[Any]:
-    """Return the nodes that replace one: itself, or itself between casts."""
+    """Return the replacement of a node: itself, or itself between casts."""
     if node.op_type not in FLOAT32_ONLY and node.op_type not in NUMBERS:
         return [node]
     onnx = load_onnx()

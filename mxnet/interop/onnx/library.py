@@ -24,7 +24,7 @@ class MissingOnnx(MXNetError, ImportError):
 
 @cache
 def load_onnx() -> ModuleType:
-    """Return the `onnx` module; without it the error names what to install."""
+    """Return the `onnx` module; if it is missing, the error says what to install."""
     try:
         for part in ("checker", "helper", "numpy_helper", "shape_inference"):
             importlib.import_module(f"onnx.{part}")

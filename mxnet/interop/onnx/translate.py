@@ -144,15 +144,7 @@ def ignored_variables(graph: Graph) -> set[Node]:
 
 
 class Translator:
-    """Exports one graph and the bodies inside it.
-
-    Parameters
-    ----------
-    params : dict of str to Tensor
-        The values of parameters, for rows that need them as numbers.
-    default : torch.dtype
-        The type of variables about which nothing is known.
-    """
+    """Exports one graph and the bodies inside it; variables of unknown type have type `default`."""
 
     def __init__(self, params: Mapping[str, torch.Tensor], default: torch.dtype) -> None:
         self.params = params
@@ -237,7 +229,6 @@ class Translator:
 def _rename_outputs(
     g: Builder, node_outputs: Sequence[str], outputs: list[str], start: int
 ) -> list[str]:
-    """Rename what a row outputs after its node."""
     names = {name for n in g.nodes[start:] for name in n.output}
     renamed = {}
     for name, new_name in zip(outputs, node_outputs, strict=True):

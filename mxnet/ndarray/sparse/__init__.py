@@ -86,5 +86,4 @@ def cast_storage(
 
 
 def _ndarray_cls(handle: NDArray, writable: bool = True, stype: int = -1) -> NDArray:
-    """Return an array, of the class of its storage type, around the same parts."""
     return type(handle)(handle, writable)

@@ -89,7 +89,7 @@ class NotSupportedForSparseNDArray(MXNetError):
 
 
 class BaseSparseNDArray(NDArray):
-    """What csr and row_sparse arrays share. Make one with `mx.nd.sparse.csr_matrix` or the like.
+    """Base class of csr and row_sparse arrays, which `mx.nd.sparse.csr_matrix` and others make.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _ghost(self) -> Tensor | None:
-        """What represents the array in torch's graph."""
+        """The tensor that represents the array in torch's graph."""
         return graph_tensor(self)
 
     @_ghost.setter
@@ -124,12 +124,10 @@ class BaseSparseNDArray(NDArray):
 
     @property
     def _num_aux(self) -> int:
-        """The number of index arrays."""
         return len(self._parts()) - 1
 
     @property
     def _aux_types(self) -> list[type]:
-        """The NumPy types of the index arrays."""
         return [np.int64] * self._num_aux
 
     def __init__(self, handle: BaseSparseNDArray | None, writable: bool = True) -> None:
@@ -147,27 +145,22 @@ class BaseSparseNDArray(NDArray):
     # -- parts --------------------------------------------------------------------------------
 
     def _parts(self) -> tuple[Tensor, ...]:
-        """Return the tensors that make the array: values first."""
         raise NotImplementedError
 
     def _set(self, shape: Sequence[int], *parts: Tensor) -> None:
-        """Become an array of these parts."""
         raise NotImplementedError
 
     def _set_dense(self, dense: Tensor) -> None:
-        """Become the sparse form of a dense tensor."""
         raise NotImplementedError
 
     def _dense(self) -> Tensor:
-        """Return the dense form, perhaps in the memory of the values: not for writing."""
+        """Return the dense form, for reading only: it may share the memory of the values."""
         raise NotImplementedError
 
     def _like(self, values: Tensor) -> Self:
-        """Return an array with other values at the same places."""
         return make(type(self), self._shape, values, *self._parts()[1:], ctx=self._ctx)
 
     def _stored(self) -> params_file.CSR | params_file.RowSparse:
-        """Return the record that files keep."""
         raise NotImplementedError
 
     # -- facts --------------------------------------------------------------------------------
@@ -215,7 +208,7 @@ class BaseSparseNDArray(NDArray):
         return wrap_plain(NDArray, self._indices.clone(), self._ctx)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         raise NotImplementedError
 
     # -- to and from elsewhere ----------------------------------------------------------------
@@ -274,7 +267,6 @@ class BaseSparseNDArray(NDArray):
         return other
 
     def _copied_to(self, ctx: Context) -> Self:
-        """Return a copy on a device."""
         device = torch_device(ctx)
         parts = [p.clone() if p.device == device else p.to(device) for p in self._parts()]
         return make(type(self), self._shape, *parts, ctx=stored_context(ctx))
@@ -287,11 +279,10 @@ class BaseSparseNDArray(NDArray):
             )
 
     def _take_dense(self, dense: Tensor) -> None:
-        """Take the values of a dense tensor, in this array's dtype and on its device."""
+        """Assign a dense tensor, converted to this array's dtype and device."""
         self._set_dense(dense.detach().to(self._values.device, self._values.dtype))
 
     def _receive_copy(self, source: NDArray) -> None:
-        """Take the values of an array of any storage type that can be converted."""
         if isinstance(source, BaseSparseNDArray):
             source.copyto(self)
             return
@@ -320,7 +311,7 @@ class BaseSparseNDArray(NDArray):
     # -- what has no meaning here -------------------------------------------------------------
 
     def reshape(self, *shape: Any, **kwargs: Any) -> NDArray:
-        """Refuse: sparse arrays keep their shape."""
+        """Not supported: sparse arrays cannot be reshaped."""
         raise NotSupportedForSparseNDArray(self.reshape, None, *shape)
 
     def _at(self, idx: Any) -> Any:
@@ -330,18 +321,18 @@ class BaseSparseNDArray(NDArray):
         raise NotSupportedForSparseNDArray(self._slice, "x[start:stop] of a csr array", start, stop)
 
     def as_np_ndarray(self) -> NDArray:
-        """Refuse: `mx.np` has no sparse arrays."""
+        """Not supported: `mx.np` has no sparse arrays."""
         raise ValueError(f"cannot convert ndarray of stype {self.stype} to numpy ndarray")
 
     def _densified(self) -> Tensor:
-        """Return the dense form for code that knows no sparse arrays, and say so."""
+        """Return the dense form for code without sparse support, and warn of the copy."""
         warn_of_copy(self.stype, "default")
         return self._dense()
 
     # -- gradients ----------------------------------------------------------------------------
 
     def attach_grad(self, grad_req: str = "write", stype: str | None = None) -> None:
-        """Make a gradient array, by default of this storage type, and become a graph's leaf."""
+        """Allocate a gradient array, by default of this storage type, and become a leaf."""
         self._attach(grad_req, None, stype)
 
     def _attach(self, req: str, target: NDArray | None, stype: str | None) -> None:
@@ -367,7 +358,7 @@ class BaseSparseNDArray(NDArray):
         return make(type(self), self._shape, *self._parts(), ctx=self._ctx)
 
     def _receive_sparse(self, gradient: Tensor, req: str) -> None:
-        """Take a gradient that torch made, sparse or dense."""
+        """Store a gradient from torch, sparse or dense."""
         raise NotImplementedError
 
     # -- the rest -----------------------------------------------------------------------------
@@ -395,7 +386,7 @@ class BaseSparseNDArray(NDArray):
         return {"handle": bytearray(record)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take a pickled array; one from a GPU that is not here arrives on the CPU."""
+        """Restore a pickled array; one from a missing GPU is restored on the CPU."""
         stored, device = params_file.load_record(state["handle"], "pickled array")
         ctx = Context(Context.devtype2str.get(device[0], "cpu"), device[1])
         try:
@@ -480,7 +471,7 @@ class CSRNDArray(BaseSparseNDArray):
         return torch.sparse_csr_tensor(self._indptr, self._indices, self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         layout.check_csr(self._shape, *self._parts(), full_check)
 
     def asscipy(self) -> Any:
@@ -564,7 +555,7 @@ class RowSparseNDArray(BaseSparseNDArray):
         return torch.sparse_coo_tensor(self._indices[None], self._values, self._shape)
 
     def check_format(self, full_check: bool = True) -> None:
-        """Raise unless the parts fit together; `full_check` looks at each index too."""
+        """Raise unless the parts are consistent; `full_check` checks each index too."""
         layout.check_rows(self._shape, *self._parts(), full_check)
 
     def retain(self, *args: Any, **kwargs: Any) -> RowSparseNDArray:

@@ -20,7 +20,7 @@ from .arrays import BaseSparseNDArray, CSRNDArray, RowSparseNDArray, Sparse, fro
 
 
 def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
-    """Return the dtype asked for, else that of an array, else float32."""
+    """Return the requested dtype, else that of an array, else float32."""
     if dtype is not None:
         return dtypes.to_torch(dtype)
     own = getattr(source, "dtype", None)
@@ -28,7 +28,6 @@ def _dtype_of(source: Any, dtype: Any) -> torch.dtype:
 
 
 def _tensor(source: Any, dtype: torch.dtype, ctx: Context) -> Tensor:
-    """Return a new tensor with the values of anything array-like."""
     if isinstance(source, NDArray):
         tensor = plain(source)
     elif isinstance(source, Tensor):
@@ -292,7 +291,7 @@ def zeros(
 def zeros(
     stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None, **kwargs: Any
 ) -> NDArray:
-    """Make an array of a storage type that stores nothing.
+    """Make a sparse array of zeros.
 
     Parameters
     ----------
@@ -328,7 +327,7 @@ def zeros(
 
 
 def empty(stype: str, shape: Any, ctx: Context | None = None, dtype: Any = None) -> NDArray:
-    """Make a sparse array without values: of zeros, as nothing is stored.
+    """Make a sparse array without stored values, that is, of zeros.
 
     Parameters
     ----------

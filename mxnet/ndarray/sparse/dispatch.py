@@ -1,7 +1,7 @@
-"""What `apply` does when an input is sparse: a sparse kernel, or the dense one and a warning.
+"""Dispatch of `apply` for sparse inputs: a sparse kernel, or the dense one with a warning.
 
 A kernel takes a `Call` and returns an array, or None for storage types that it does not know.
-A kernel that does not record for itself gets its gradient from the dense operator.
+A kernel that does not record itself gets its gradient from the dense operator.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Call(NamedTuple):
 
     @property
     def arrays(self) -> list[NDArray]:
-        """The inputs of an operator of which none is optional."""
+        """The inputs of an operator without optional inputs."""
         return [a for a in self.inputs if a is not None]
 
     @property
     def array(self) -> BaseSparseNDArray:
-        """The input of an operator of one: sparse, as kernels run for sparse arrays only."""
+        """The sparse input of an operator with one input."""
         (array,) = self.inputs
         assert isinstance(array, BaseSparseNDArray)
         return array
@@ -79,7 +79,7 @@ def kernel(*operators: Op, records: bool = False) -> Callable[[Kernel], Kernel]:
 
 
 class _Filled(torch.autograd.Function):
-    """The dense form of a sparse leaf: its gradient goes to the leaf as it is."""
+    """The dense form of a sparse leaf; its gradient is passed to the leaf unchanged."""
 
     @staticmethod
     def forward(ctx: Any, ghost: Tensor, dense: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class _Filled(torch.autograd.Function):
 
 
 def in_graph(array: NDArray | None) -> bool:
-    """Return whether a recorded computation reaches the array."""
+    """Return whether the array is part of a recorded computation."""
     return array is not None and graph_tensor(array) is not None
 
 
@@ -104,7 +104,7 @@ def dense_now(array: NDArray | None) -> Tensor | None: ...
 
 
 def dense_now(array: NDArray | None) -> Tensor | None:
-    """Return the dense form that an operator takes now: in the graph while recording."""
+    """Return the dense form as an operator's input, connected to the graph while recording."""
     if array is None:
         return None
     if not isinstance(array, BaseSparseNDArray):
@@ -117,7 +117,7 @@ def dense_now(array: NDArray | None) -> Tensor | None:
 
 
 def ghost_now(array: BaseSparseNDArray) -> Tensor | None:
-    """Return what represents a sparse array in the graph that is recorded now, if it is in it."""
+    """Return the tensor of a sparse array in the current recording, or None."""
     session = state.session
     if session is None or is_constant_now(array, session):
         return None
@@ -157,7 +157,7 @@ def run(
 
 
 def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
-    """Return what the dense operator makes, and the tensors it was given."""
+    """Return the dense operator's result and its input tensors."""
     op, tensors = call.op, [dense_now(a) for a in call.inputs]
     for i in _changed_attrs(call):  # rows that are all stored share memory: change a copy
         tensor = tensors[i]
@@ -176,7 +176,6 @@ def _run_dense(call: Call) -> tuple[Any, list[Tensor | None]]:
 
 
 def _changed_attrs(call: Call) -> list[int]:
-    """Return the inputs that the operator changes in place."""
     op = call.op
     return [i for i, p in enumerate(op.inputs) if p.aux or p.name in op.mutates]
 
@@ -188,7 +187,7 @@ def _stypes_of(out: Any, count: int) -> list[str]:
 
 
 def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> Any:
-    """Fall back to the dense operator; what it changed in place goes back to sparse inputs."""
+    """Fall back to the dense operator; in-place changes are copied back to sparse inputs."""
     result, tensors = _run_dense(call)
     single = isinstance(result, Tensor)
     stypes = _stypes_of(call.out, 1 if single else len(result))
@@ -204,7 +203,7 @@ def _dense_result(call: Call, attrs: Mapping[str, Any], cls: type[NDArray]) -> A
 def _with_graph(
     call: Call, attrs: Mapping[str, Any], output: NDArray, cls: type[NDArray]
 ) -> NDArray:
-    """Give a result its place in the graph, through the dense operator."""
+    """Connect a result to the graph, through the dense operator."""
     result, _ = _run_dense(call)
     if not isinstance(result, Tensor) or not result.requires_grad:
         return output
@@ -217,7 +216,7 @@ def _with_graph(
 
 
 def _write(name: str, out: Any, output: Any) -> Any:
-    """Write results into the arrays that the user gave, of whatever storage type."""
+    """Write results into the arrays that the user gave, of any storage type."""
     targets = list(out) if isinstance(out, list | tuple) else [out]
     results = output if isinstance(output, list) else [output]
     for target, result in zip(targets, results, strict=False):
@@ -242,7 +241,6 @@ def write_one(name: str, target: NDArray, result: NDArray) -> None:
 
 
 def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any) -> None:
-    """Refuse to write a result into an array of another shape or type."""
     if target.shape != shape:
         raise ShapeError(
             f"Shape inconsistent, Provided = {list(target.shape)}, inferred shape="
@@ -256,14 +254,14 @@ def _check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: Any
 
 
 def assign_dense(name: str, target: BaseSparseNDArray, tensor: Tensor) -> None:
-    """Write a dense operator's result into a sparse array, and say so."""
+    """Write a dense operator's result into a sparse array, with a warning."""
     _check_target(name, target, tuple(tensor.shape), dtypes.to_numpy(tensor.dtype))
     warn_of_operator(name, ["default"], [target.stype], {})
     target._take_dense(tensor)
 
 
 def sparse_gradient(variable: NDArray, gradient: Tensor) -> NDArray:
-    """Return a gradient that is sparse, or that of a sparse array, as an array."""
+    """Return a sparse gradient, or the gradient of a sparse array, as an array."""
     if gradient.layout is torch.strided:
         return wrap(NDArray, gradient, variable._ctx)
     gradient = gradient.coalesce()

@@ -47,14 +47,14 @@ STORED_ONLY = (scatter_add_number, scatter_subtract_number)
 
 @kernel(*(op for op in registry.operators() if op.facts.keeps_zeros), *STORED_ONLY)
 def on_values(call: Call) -> BaseSparseNDArray:
-    """Use a function that keeps zeros on what is stored."""
+    """Apply a function with f(0) = 0 to the stored values."""
     array = call.array
     return array._like(call.op.kernel(array._values, **call.attrs))
 
 
 @kernel(quadratic)
 def polynomial(call: Call) -> BaseSparseNDArray | None:
-    """Use a polynomial on what is stored, if it keeps zeros."""
+    """Apply a polynomial without constant term to the stored values."""
     return on_values(call) if call.stypes == (CSR,) and not call.attrs["c"] else None
 
 
@@ -84,7 +84,7 @@ def no_values(call: Call) -> BaseSparseNDArray:
 
 @kernel(*(row.scalar for row in OPERATIONS if row.returns_bool and row.dunder))
 def compare_sparse(call: Call) -> BaseSparseNDArray | None:
-    """Compare what is stored with a number, if zero compared with it gives zero."""
+    """Compare the stored values with a number, if the comparison is false for zero."""
     array = call.array
     zero = call.op.kernel(array._values.new_zeros(1), **call.attrs)
     return None if zero.item() else on_values(call)
@@ -101,7 +101,7 @@ def shift_sparse(call: Call) -> NDArray:
 
 @kernel(clip)
 def clip_sparse(call: Call) -> BaseSparseNDArray:
-    """Clip what is stored; zero must be within the limits."""
+    """Clip the stored values; zero must be within the limits."""
     a_min, a_max = call.attrs["a_min"], call.attrs["a_max"]
     if not a_min <= 0 <= a_max:
         raise MXNetError(
@@ -127,14 +127,14 @@ def check_same(call: Call) -> None:
 
 
 def dense_quietly(call: Call) -> NDArray:
-    """Return the dense result, which is what MXNet defines here: no fallback, no warning."""
+    """Return the dense result without a warning: MXNet defines it as dense."""
     lhs, rhs = call.arrays
     return wrap_plain(NDArray, call.op.kernel(dense_of(lhs), dense_of(rhs)), lhs._ctx)
 
 
 @kernel(ADD.elementwise, SUBTRACT.elementwise, grad_add)
 def sum_sparse(call: Call) -> NDArray | None:
-    """Add or subtract: both csr or both row_sparse stay so, with a dense array it is dense."""
+    """Add or subtract: the result is sparse if both have one sparse storage type, else dense."""
     check_same(call)
     lhs, rhs = call.arrays
     sign = -1 if call.op is SUBTRACT.elementwise else 1
@@ -162,7 +162,7 @@ def _sum_csr(lhs: CSRNDArray, rhs: CSRNDArray, sign: int) -> CSRNDArray:
 
 @kernel(*(BY_NAME[name].elementwise for name in ("hypot", "maximum", "minimum")))
 def join_sparse(call: Call) -> NDArray | None:
-    """Combine what either array stores; two zeros make a zero."""
+    """Combine the elements stored in either array by a function with f(0, 0) = 0."""
     check_same(call)
     lhs, rhs = call.arrays
     if isinstance(lhs, RowSparseNDArray) and isinstance(rhs, RowSparseNDArray):
@@ -194,7 +194,7 @@ def _multiply_csr(lhs: CSRNDArray, rhs: CSRNDArray) -> CSRNDArray:
 
 @kernel(MULTIPLY.elementwise)
 def multiply_sparse(call: Call) -> NDArray | None:
-    """Multiply: what a sparse factor does not store is zero in the product."""
+    """Multiply: elements that a sparse factor does not store are zero."""
     check_same(call)
     lhs, rhs = call.arrays
     if isinstance(lhs, CSRNDArray) and isinstance(rhs, CSRNDArray):
@@ -248,7 +248,7 @@ def broadcast_sum_sparse(call: Call) -> NDArray | None:
 
 @kernel(MULTIPLY.broadcast, DIVIDE.broadcast)
 def broadcast_scale_sparse(call: Call) -> NDArray | None:
-    """Multiply or divide a csr matrix by a dense array: a csr matrix of the same places."""
+    """Multiply or divide a csr matrix by a dense array; the result has the same positions."""
     lhs, rhs = call.arrays
     if not isinstance(lhs, CSRNDArray) or isinstance(rhs, BaseSparseNDArray):
         return None

@@ -30,7 +30,6 @@ __all__ = [
 
 
 def _check_graph(name: str, graph: Any) -> CSRNDArray:
-    """Return the graph, which must be a csr array."""
     if not isinstance(graph, CSRNDArray):
         kind = getattr(graph, "stype", type(graph).__name__)
         raise MXNetError(f"{name} takes a graph as a csr array, got {kind}.")
@@ -124,7 +123,6 @@ def dgl_subgraph(
 
 
 def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArray] | CSRNDArray:
-    """Return graphs with their edges renumbered, and if wanted also with the old numbers."""
     graphs = []
     for graph in mapped:
         values = graph._values
@@ -136,7 +134,7 @@ def _with_mapping(mapped: list[CSRNDArray], with_mapping: bool) -> list[CSRNDArr
 
 
 def _induced(graph: CSRNDArray, vertices: Tensor) -> CSRNDArray:
-    """Return the edges among some vertices, which get the numbers of their places."""
+    """Return the edges among some vertices, renumbered by position."""
     new_index = torch.full((max(graph.shape),), -1, device=vertices.device)
     new_index[vertices] = torch.arange(len(vertices), device=vertices.device)
     rows = new_index[layout.row_numbers(graph._indptr)]
@@ -286,7 +284,7 @@ def dgl_csr_neighbor_non_uniform_sample(
 def _samples(
     graph: CSRNDArray, seed_arrays: Sequence[NDArray], weights: Tensor | None, *limits: int
 ) -> list[NDArray]:
-    """Return the arrays of all samples, those of one kind together.
+    """Return the arrays of all samples, grouped by kind.
 
     Python draws vertex by vertex, so graphs of other devices are copied to main memory.
     """

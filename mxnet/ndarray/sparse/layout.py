@@ -1,4 +1,4 @@
-"""Sparse layouts as torch tensors: from and to dense, and how two sets of places combine.
+"""Sparse layouts as torch tensors: conversion from and to dense, and combination of positions.
 
 A csr matrix is (values, indices, indptr), a row_sparse array is (values, indices): row
 ``indices[i]`` is ``values[i]``. All that is not stored is zero. Indices are int64.
@@ -27,7 +27,7 @@ def row_numbers(indptr: Tensor) -> Tensor:
 
 
 def pointers(rows: Tensor, count: int) -> Tensor:
-    """Return where each of `count` rows begins, and the end, given the row of each value.
+    """Return the offsets of `count` rows, and the end, from the row of each value.
 
     >>> pointers(torch.tensor([0, 2, 2]), 3).tolist()
     [0, 1, 1, 3]
@@ -38,7 +38,7 @@ def pointers(rows: Tensor, count: int) -> Tensor:
 
 
 def csr_from_dense(dense: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return values, indices and indptr of what is not zero."""
+    """Return values, indices and indptr of the nonzero elements."""
     rows, columns = torch.nonzero(dense, as_tuple=True)
     return dense[rows, columns], columns, pointers(rows, dense.shape[0])
 
@@ -95,7 +95,7 @@ def sum_rows(values: list[Tensor], indices: list[Tensor]) -> tuple[Tensor, Tenso
 
 
 def rows_at(values: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
-    """Return the wanted rows of a row_sparse array; zeros where none is stored."""
+    """Return some rows of a row_sparse array, zeros for rows that are not stored."""
     output = values.new_zeros((len(rows), *values.shape[1:]))
     if len(indices) and len(rows):
         order = torch.argsort(indices)
@@ -107,7 +107,7 @@ def rows_at(values: Tensor, indices: Tensor, rows: Tensor) -> Tensor:
 
 
 def csr_keys(columns: int, indices: Tensor, indptr: Tensor) -> Tensor:
-    """Return one number for each stored place: its position in the dense matrix."""
+    """Return the position in the dense matrix for each stored element."""
     return row_numbers(indptr) * columns + indices
 
 
@@ -126,7 +126,7 @@ def transpose(
 
 
 def check_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor, full: bool) -> None:
-    """Raise unless the parts are a csr matrix; `full` looks at each index too."""
+    """Raise unless the parts are a csr matrix; `full` checks each index too."""
     if len(indptr) != shape[0] + 1 or len(indices) != len(values):
         raise MXNetError(
             f"A csr array of shape {shape} needs {shape[0] + 1} pointers and as many indices as "
@@ -149,7 +149,7 @@ def check_csr(shape: Shape, values: Tensor, indices: Tensor, indptr: Tensor, ful
 
 
 def check_rows(shape: Shape, values: Tensor, indices: Tensor, full: bool) -> None:
-    """Raise unless the parts are a row_sparse array; `full` looks at each index too."""
+    """Raise unless the parts are a row_sparse array; `full` checks each index too."""
     if len(indices) != len(values) or tuple(values.shape[1:]) != shape[1:]:
         raise InvalidValue(
             f"A row_sparse array of shape {shape} needs values of shape (number of indices, "

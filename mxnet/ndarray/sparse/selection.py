@@ -1,4 +1,4 @@
-"""Sparse kernels that convert, choose, join, reduce and update rows."""
+"""Sparse kernels for conversion, selection, concatenation, reduction and row updates."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def retain_rows(call: Call) -> RowSparseNDArray:
 
 @kernel(getnnz)
 def stored_count(call: Call) -> NDArray:
-    """Count the stored values of a csr matrix, in all or in each row."""
+    """Count the stored values of a csr matrix, in total or per row."""
     data, axis = call.array, call.attrs["axis"]
     if not isinstance(data, CSRNDArray):
         raise MXNetError(f"_contrib_getnnz takes a csr array, got {call.stypes[0]}.")
@@ -70,7 +70,6 @@ def stored_count(call: Call) -> NDArray:
 
 
 def _rows_of(array: CSRNDArray, rows: Tensor) -> CSRNDArray:
-    """Return the chosen rows of a csr matrix."""
     counts = array._indptr.diff()[rows]
     indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
     inside = torch.arange(int(indptr[-1]), device=rows.device)
@@ -101,7 +100,7 @@ def take_rows(call: Call) -> CSRNDArray | None:
 
 @kernel(slice_)
 def slice_rows(call: Call) -> CSRNDArray | None:
-    """Cut a block of rows, and of columns, out of a csr matrix."""
+    """Slice a csr matrix by rows and columns."""
     array = call.array
     steps = call.attrs["step"] or ()
     if not isinstance(array, CSRNDArray) or any(s not in (None, 1) for s in steps):
@@ -127,7 +126,7 @@ def slice_rows(call: Call) -> CSRNDArray | None:
 
 @kernel(concat)
 def concatenate_rows(call: Call) -> CSRNDArray | None:
-    """Put csr matrices below each other."""
+    """Stack csr matrices along the first axis."""
     arrays = call.all_of(CSRNDArray)
     if not arrays or call.attrs["dim"] != 0:
         return None
@@ -203,7 +202,7 @@ def total_squares(call: Call) -> NDArray:
 
 @kernel(linear_regression_output, logistic_regression_output, records=True)
 def compared_with_label(call: Call) -> NDArray | None:
-    """Take a csr label; its dense form is what the loss needs."""
+    """Accept a csr label, which is converted to dense."""
     data, label = call.arrays
     if call.stypes[0] != DENSE or not isinstance(label, CSRNDArray):
         return None
@@ -215,7 +214,7 @@ def compared_with_label(call: Call) -> NDArray | None:
 
 
 def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
-    """Return the dense memory of a weight or state; a state that lacks rows gets zeros there."""
+    """Return the dense memory of a weight or state; a state's missing rows become zeros."""
     if not isinstance(array, RowSparseNDArray):
         return writable(array)
     if not layout.has_all_rows(array._shape, array._indices):
@@ -230,11 +229,10 @@ def _rows_in_place(array: NDArray, needed: bool) -> Tensor:
 
 
 def _update_rows(call: Call) -> NDArray:
-    """Run the dense update on the gradient's rows alone."""
     weight, grad, *states = call.arrays
     assert isinstance(grad, RowSparseNDArray)  # kernels look at it first
     target = call.out
-    if target is None:  # nobody's memory is to change but the states'
+    if target is None:  # only the memory of the states may change
         target = weight.copyto(weight.context)
     elif not isinstance(target, NDArray):
         raise MXNetError(f"{call.op.name} makes 1 output, but out= has {len(target)}.")
@@ -254,7 +252,7 @@ def _update_rows(call: Call) -> NDArray:
 
 
 def _standard(call: Call) -> NDArray:
-    """Run the dense update on all rows; MXNet defines it so: no fallback, no warning."""
+    """Run the dense update on all rows without a warning: MXNet defines it as dense."""
     weight, grad, *states = call.arrays
     tensors = [_rows_in_place(s, needed=False) for s in states]
     new = call.op.kernel(dense_of(weight), dense_of(grad), *tensors, **call.attrs)

@@ -102,7 +102,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = ...) -> Any:
     """Split an array into parts that may differ in size by one."""
 
 def asarray(obj: Any, dtype: Any = ..., device: Any = ..., copy: Any = ...) -> Any:
-    """Return an array of the values; an array is returned as it is, unless it must change."""
+    """Return an array of the values; an array is returned unchanged if possible."""
 
 def asin(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Inverse sine."""
@@ -174,7 +174,7 @@ def choose(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.choose`` gives for these arrays, computed on the host."""
 
 def clip(a: Any, a_min: Any, a_max: Any, out: Any = ...) -> Any:
-    """Return the elements limited to an interval; a limit of None is none."""
+    """Return the elements clipped to an interval; None means no limit on that side."""
 
 def column_stack(tup: Any) -> Any:
     """Join vectors as the columns of a matrix."""
@@ -264,10 +264,10 @@ def ediff1d(ary: Any, to_end: Any = ..., to_begin: Any = ...) -> Any:
     """Return differences of neighbors of the flattened array, with values added at the ends."""
 
 def einsum(*operands: Any, **kwargs: Any) -> Any:
-    """Return Einstein's sum of products, as its subscripts say."""
+    """Return the sum of products given by Einstein notation."""
 
 def empty_like(prototype: Any, dtype: Any = ..., order: Any = ..., subok: Any = ..., shape: Any = ...) -> Any:
-    """Return an array like another one whose values are not to be relied on."""
+    """Return an uninitialized array with the shape and dtype of another one."""
 
 def equal(x1: Any, x2: Any, out: Any = ..., **kwargs: Any) -> Any:
     """True where ``lhs == rhs``."""
@@ -669,7 +669,7 @@ def rint(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Nearest integer; halves go down."""
 
 def roll(a: Any, shift: Any, axis: Any = ...) -> Any:
-    """Return the elements shifted along an axis; what falls off one end comes in at the other."""
+    """Return the elements shifted cyclically along an axis."""
 
 def rollaxis(a: Any, axis: Any, start: Any = ...) -> Any:
     """Return the array with one axis rolled back to before another one."""
@@ -705,7 +705,7 @@ def shape(a: Any) -> Any:
     """Return the sizes of the axes."""
 
 def shares_memory(a: Any, b: Any, max_work: Any = ...) -> Any:
-    """Return whether two arrays start at the same place of one memory."""
+    """Return whether two arrays start at the same memory address."""
 
 def sign(x: Any, out: Any = ..., **kwargs: Any) -> Any:
     """Sign: -1, 0 or 1."""
@@ -810,13 +810,13 @@ def union1d(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.union1d`` gives for these arrays, computed on the host."""
 
 def unique(ar: Any, return_index: Any = ..., return_inverse: Any = ..., return_counts: Any = ..., axis: Any = ...) -> Any:
-    """Return the different elements in ascending order, and on request where they are."""
+    """Return the unique elements in ascending order, optionally with their positions."""
 
 def unpackbits(*args: Any, **kwargs: Any) -> Any:
     """Return what ``numpy.unpackbits`` gives for these arrays, computed on the host."""
 
 def unravel_index(indices: Any, shape: Any, order: Any = ...) -> Any:
-    """Return coordinates, in an array of a shape, of indices into it when flattened."""
+    """Return the coordinates of flat indices in an array of the given shape."""
 
 def unstack(x: Any, *, axis: Any = ...) -> Any:
     """Return the parts of an array along an axis."""

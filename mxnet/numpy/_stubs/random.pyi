@@ -33,7 +33,7 @@ def lognormal(mean: Any = ..., sigma: Any = ..., size: Any = ..., dtype: Any = .
     """Draw from a log-normal distribution."""
 
 def multinomial(n: Any, pvals: Any, size: Any = ..., **kwargs: Any) -> Any:
-    """Draw how often each of several outcomes occurs in `n` trials, as int64."""
+    """Draw the counts of each outcome in `n` trials, as int64."""
 
 def multivariate_normal(mean: Any, cov: Any, size: Any = ..., check_valid: Any = ..., tol: Any = ...) -> Any:
     """Draw from a normal distribution of vectors."""

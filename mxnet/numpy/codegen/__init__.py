@@ -1,1 +1,1 @@
-"""How `mx.np` and `mx.sym.np` are generated from the operators."""
+"""Generation of `mx.np` and `mx.sym.np` from the operators."""

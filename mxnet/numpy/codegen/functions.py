@@ -145,7 +145,7 @@ GLOSSARY = {
     "replace": "Whether an element may be chosen again.",
 }
 NUMBERS = (int, float, bool, onp.generic)
-Maker = Callable[[], Callable]  # makes a function when it is first asked for
+Maker = Callable[[], Callable]  # makes a function on first access
 
 
 class NumpyNamespace(OperatorNamespace):
@@ -174,7 +174,7 @@ class NumpyNamespace(OperatorNamespace):
         return str(ctx)
 
     def require_array(self, name: str, value: Any) -> None:
-        """Refuse what is not an array of the namespace."""
+        """Raise for values that are not arrays of the namespace."""
         if not self.is_array(value):
             raise InvalidType(
                 f"Argument {name} must have {self.array_class.__name__} type, but got {value!r} of "
@@ -183,12 +183,12 @@ class NumpyNamespace(OperatorNamespace):
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number of Python's, or counts as one, as NumPy's do."""
+    """Return whether a value is a Python or NumPy number."""
     return isinstance(value, Number)
 
 
 def check_order(order: str) -> None:
-    """Refuse memory layouts other than row-major."""
+    """Raise for memory layouts other than row-major."""
     if order != "C":
         raise NotImplementedError(f"order={order!r} is not supported; arrays are row-major ('C').")
 
@@ -334,7 +334,7 @@ def is_unary(name: str, op: Op) -> bool:
 
 
 def universal_functions(F: NumpyNamespace) -> dict[str, Maker]:
-    """Return what makes NumPy's universal functions that operators implement, by public names."""
+    """Return factories of the universal functions that operators implement, by public names."""
     makers = {}
     for registered in registry.names():
         op, name = registry.get(registered), registered.removeprefix("_npi_")

@@ -71,7 +71,7 @@ def _eager_number(value: Any) -> dict[str, Any]:
 
 
 def _symbolic_number(value: Any) -> dict[str, Any]:
-    """Return a number as MXNet 1.9.1 writes it into graphs: whether it is an int is a fact."""
+    """Return a number as MXNet 1.9.1 writes it into graphs, which distinguish int and float."""
     return {"scalar": float(value), "is_int": isinstance(value, int)}
 
 
@@ -80,7 +80,7 @@ symbolic = NumpyNamespace(_Symbol, _make_symbolic, _symbolic_number, is_symbolic
 
 
 def functions_of(F: NumpyNamespace, module: str) -> dict[str, Maker]:
-    """Return what makes the top-level functions of a namespace, by name."""
+    """Return factories of the top-level functions of a namespace, by name."""
     makers = {name: functools.cache(make) for name, make in universal_functions(F).items()}
     for name, other in SYNONYMS.items():
         if other in makers:
@@ -89,14 +89,11 @@ def functions_of(F: NumpyNamespace, module: str) -> dict[str, Maker]:
 
 
 class _Given(NameManager):
-    """A name manager that gives one name, as that of the node a function makes."""
-
     def __init__(self, name: str) -> None:
         super().__init__()
         self._name = name
 
     def get(self, name: str | None, hint: str) -> str:
-        """Return the given name, as the outer manager writes it."""
         return self._outer[-1].get(name or self._name, hint)
 
 
@@ -131,7 +128,7 @@ _makers: dict[ModuleType, dict[str, Maker]] = {}
 
 
 def fill(module: ModuleType, makers: Mapping[str, Maker]) -> None:
-    """Let a module make functions when they are asked for; its `__all__` names them."""
+    """Create the functions of a module on first access; its `__all__` names them."""
     if module not in _makers:
         _makers[module] = {}
         others = getattr(module, "__getattr__", None)  # of the module itself
@@ -153,7 +150,7 @@ def _make(module: ModuleType, others: Callable[[str], Any] | None, name: str) ->
 
 
 def fill_internal(module: ModuleType, F: NumpyNamespace) -> None:
-    """Make a module show operators by their names without prefix, created on first access."""
+    """Add operators under their names without prefix to a module, created on first access."""
 
     def find(name: str) -> Callable:
         for prefix in PREFIXES:
@@ -200,7 +197,6 @@ def _show_as(F: NumpyNamespace, op: str, name: str, module: str) -> Callable:
 
 
 def _operators_of(F: NumpyNamespace, prefix: str, module: str) -> dict[str, Maker]:
-    """Return what makes the operators whose registered names begin with a prefix, without it."""
     return {
         short: functools.partial(_show_as, F, name, short, module)
         for name in registry.names()

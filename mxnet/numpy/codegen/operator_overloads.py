@@ -101,7 +101,7 @@ def in_place_overload(
 
 
 def matmul_overloads(cls: type[ndarray], module: ModuleType) -> None:
-    """Give a class the operator ``@``."""
+    """Add the operator ``@`` to a class."""
 
     def matmul(self: ndarray, other: Any) -> ndarray:
         return module.matmul(self, other)
@@ -127,7 +127,7 @@ def unary_overload(module: ModuleType, name: str) -> Callable:
 
 
 def add_operator_overloads(cls: type[ndarray], module: ModuleType) -> None:
-    """Give a class the methods of Python's operators, from the public functions of a module."""
+    """Add the methods of Python's operators to a class, from a module's public functions."""
     matmul_overloads(cls, module)
     for dunder, name in UNARY.items():
         set_method(cls, f"__{dunder}__", unary_overload(module, name))
@@ -170,7 +170,7 @@ def _refuse(sign: str) -> Callable:
 
 
 def add_symbol_overloads(cls: type[_Symbol], module: ModuleType) -> None:
-    """Give a class of symbols the methods of Python's operators, from functions of a module."""
+    """Add the methods of Python's operators to a class of symbols, from a module's functions."""
     for sign, (name, _, _) in {**BINARY, "matmul": ("matmul", None, None)}.items():
         setattr(cls, f"__{sign}__", _forward(module, name))
         if sign in REVERSED:

@@ -128,7 +128,7 @@ def empty_like(
     subok: bool = False,
     shape: Any = None,
 ) -> Any:
-    """Return an array like another one whose values are not to be relied on.
+    """Return an uninitialized array with the shape and dtype of another one.
 
     >>> mx.np.empty_like(mx.np.zeros((2, 3))).shape
     (2, 3)

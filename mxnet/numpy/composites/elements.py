@@ -11,7 +11,7 @@ from ..codegen.functions import NumpyNamespace, is_number
 
 
 def clip(F: NumpyNamespace, a: Any, a_min: Any, a_max: Any, out: Any = None) -> Any:
-    """Return the elements limited to an interval; a limit of None is none.
+    """Return the elements clipped to an interval; None means no limit on that side.
 
     >>> mx.np.clip(mx.np.array([1, 2, 3]), 1, 2)
     array([1., 2., 2.])
@@ -230,7 +230,7 @@ def unique(
     return_counts: bool = False,
     axis: Any = None,
 ) -> Any:
-    """Return the different elements in ascending order, and on request where they are.
+    """Return the unique elements in ascending order, optionally with their positions.
 
     >>> mx.np.unique(mx.np.array([2, 1, 2]))
     array([1., 2.])
@@ -329,7 +329,7 @@ def polyval(F: NumpyNamespace, p: Any, x: Any) -> Any:
 
 
 def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C") -> Any:
-    """Return coordinates, in an array of a shape, of indices into it when flattened.
+    """Return the coordinates of flat indices in an array of the given shape.
 
     Parameters
     ----------
@@ -350,7 +350,6 @@ def unravel_index(F: NumpyNamespace, indices: Any, shape: Any, order: str = "C")
 
 
 def _range_of(array: Any) -> Any:
-    """Return the indices of the first axis."""
     return range(array.shape[0])
 
 
@@ -396,7 +395,7 @@ def size(F: NumpyNamespace, a: Any, axis: Any = None) -> Any:
 
 
 def shares_memory(F: NumpyNamespace, a: Any, b: Any, max_work: Any = None) -> Any:
-    """Return whether two arrays start at the same place of one memory.
+    """Return whether two arrays start at the same memory address.
 
     >>> x = mx.np.ones(2)
     >>> mx.np.shares_memory(x, x.detach()), mx.np.shares_memory(x, x.copy())

@@ -1,4 +1,4 @@
-"""Composites of `mx.npx` and `mx.npx.random`; the other functions are operators as they are."""
+"""Composites of `mx.npx` and `mx.npx.random`; the other functions are plain operators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def nonzero(F: NumpyNamespace, a: Any) -> Any:
 
 
 def constraint_check(F: NumpyNamespace, x: Any, msg: Any) -> Any:
-    """Return True if all elements hold, else raise an error with the message.
+    """Return True if all elements are true, else raise an error with the message.
 
     >>> mx.npx.constraint_check(mx.np.array([1, 1], dtype=bool), "must be true")
     array(True)

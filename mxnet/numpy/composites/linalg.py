@@ -178,7 +178,7 @@ INF = float("inf")
 
 
 def _norm_flag(ord: Any, axis: Any) -> Any:
-    """Return what MXNet's operator takes for an order of norm: a flag and a number."""
+    """Return the arguments of MXNet's operator for an order of norm: a flag and a number."""
     if ord is None:
         return (-2 if axis is None else 1), 2
     if isinstance(ord, str):

@@ -19,7 +19,6 @@ def _sample(
     extra: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Call a sampling operator whose parameters may each be a number or an array."""
     arrays, attributes = [], dict(extra or {})
     for key, value in parameters.items():
         is_array = F.is_array(value)
@@ -338,7 +337,7 @@ def choice(
 
 
 def multinomial(F: NumpyNamespace, n: Any, pvals: Any, size: Any = None, **kwargs: Any) -> Any:
-    """Draw how often each of several outcomes occurs in `n` trials, as int64.
+    """Draw the counts of each outcome in `n` trials, as int64.
 
     Parameters
     ----------

@@ -404,7 +404,7 @@ def tensordot(F: NumpyNamespace, a: Any, b: Any, axes: Any = 2) -> Any:
 
 
 def einsum(F: NumpyNamespace, *operands: Any, **kwargs: Any) -> Any:
-    """Return Einstein's sum of products, as its subscripts say.
+    """Return the sum of products given by Einstein notation.
 
     >>> mx.np.einsum("ij,j->i", mx.np.ones((2, 3)), mx.np.ones(3))
     array([3., 3.])

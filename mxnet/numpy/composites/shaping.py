@@ -1,4 +1,4 @@
-"""Composites that change the form of an array, not its elements."""
+"""Composites that change the shape of an array."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def fliplr(F: NumpyNamespace, m: Any) -> Any:
 
 
 def roll(F: NumpyNamespace, a: Any, shift: Any, axis: Any = None) -> Any:
-    """Return the elements shifted along an axis; what falls off one end comes in at the other.
+    """Return the elements shifted cyclically along an axis.
 
     >>> mx.np.roll(mx.np.array([1, 2, 3]), 1)
     array([3., 1., 2.])
@@ -452,7 +452,6 @@ def column_stack(F: NumpyNamespace, tup: Any) -> Any:
 
 
 def _parse_sections(indices_or_sections: Any) -> Any:
-    """Return (indices, sections) as the operators take them."""
     if isinstance(indices_or_sections, Integral):
         return [], int(indices_or_sections)
     if isinstance(indices_or_sections, set):

@@ -27,7 +27,7 @@ def cast(data: ndarray | None = None, dtype: Any | None = ..., out: Any = None, 
     """Convert to another data type; fractions are cut, non-zero is True."""
 
 def constraint_check(x: Any, msg: Any) -> Any:
-    """Return True if all elements hold, else raise an error with the message."""
+    """Return True if all elements are true, else raise an error with the message."""
 
 def convolution(data: ndarray | None = None, weight: ndarray | None = None, bias: ndarray | None = None, kernel: int | Sequence[int | None] | None = ..., stride: int | Sequence[int | None] = ..., dilate: int | Sequence[int | None] = ..., pad: int | Sequence[int | None] = ..., num_filter: int | None = ..., num_group: int = ..., workspace: int = ..., no_bias: bool = ..., cudnn_tune: Literal['fastest', 'limited_workspace', 'off'] | str | None = ..., cudnn_off: bool = ..., layout: Literal['NCDHW', 'NCHW', 'NCW', 'NDHWC', 'NHWC'] | str | None = ..., out: Any = None, name: str | None = None, **kwargs: Any) -> ndarray:
     """Slide `num_filter` kernels over the data; the weight is (num_filter, channels / groups, k..)."""

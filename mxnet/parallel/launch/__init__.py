@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Start the workers, again after failures as often as asked; return the exit status."""
+    """Start the workers, up to `max_restarts` times again after failures; return the status."""
     if options.program[:1] == ["--"]:
         del options.program[0]
     if not options.program:
@@ -71,18 +71,9 @@ def _root_address(launcher: str, hosts: Sequence[str]) -> str:
 
 
 class _Attempt:
-    """One start of all workers and servers of a job.
+    """One start of all workers and servers of a job; the first has the number 0.
 
-    Parameters
-    ----------
-    options : argparse.Namespace
-    scheduler : Scheduler
-    hosts : list of str
-        For ssh, one for each slot.
-    size : int
-        Number of workers.
-    number : int
-        How often the job has been started before.
+    For ssh, `hosts` has one entry per slot.
     """
 
     def __init__(
@@ -103,7 +94,6 @@ class _Attempt:
             self._job["MXNET_KVSTORE_CONNECT_TIMEOUT"] = str(options.join_timeout)
 
     def run(self) -> Outcome:
-        """Run servers and workers until the workers have ended."""
         options = self._options
         own = parse_assignments(options.env_server, os.environ)
         settings = {**os.environ, **self._job, **own, "DMLC_ROLE": "server"}
@@ -182,7 +172,6 @@ def _show(commands: Sequence[Sequence[str]]) -> Outcome:
 
 
 def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int) -> None:
-    """Say which workers failed, and whether the job starts again."""
     lines = [f"rank {rank} {what}" if rank >= 0 else what for rank, what in outcome.failed.items()]
     failure = scheduler.failure(attempt)
     lines = [failure] if failure else lines  # the others failed because of it
@@ -193,13 +182,7 @@ def _report(outcome: Outcome, scheduler: Scheduler, attempt: int, restarts: int)
 
 
 class Scheduler:
-    """Serves the key-value service at which workers and servers meet.
-
-    Parameters
-    ----------
-    host : str
-        The address by which the workers reach this process.
-    """
+    """Serves the key-value store of the rendezvous; workers connect to `host`."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -225,13 +208,13 @@ class Scheduler:
         return JobStore(self.host, self._server.port, 10, secret, prefix)
 
     def failure(self, attempt: int) -> str:
-        """Return what the workers found out about a failure, or nothing."""
+        """Return the failure that the workers reported, or ''."""
         with contextlib.closing(self._job(attempt)) as store:
             failure = read_failure(store)
         return "" if failure is None else describe_cause(failure)
 
     def report_failure(self, attempt: int, rank: int, host: str, why: str) -> None:
-        """Write down for all workers that one has failed."""
+        """Publish to all workers that one has failed."""
         text = json.dumps({"rank": rank, "host": host, "pid": 0, "why": why})
         with contextlib.suppress(RuntimeError), contextlib.closing(self._job(attempt)) as store:
             store.compare_set("failure", "", text)

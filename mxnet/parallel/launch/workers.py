@@ -1,6 +1,6 @@
 """The processes of a job: started here, or on other hosts by ssh, mpirun or srun.
 
-Lines of their output come with the name of the process in front. mpirun and srun start all workers
+Lines of their output are prefixed with the name of the process. mpirun and srun start all workers
 by one command.
 """
 
@@ -40,20 +40,9 @@ class Outcome:
 
 
 class Process:
-    """A started process.
+    """A process on `host` (default: this machine); its output lines are prefixed with `name`.
 
-    Parameters
-    ----------
-    name : str
-        Precedes each line of its output.
-    command : list of str
-    environment : dict
-    host : str
-        Where it runs; by default here.
-    first_line : str
-        What it reads from its standard input.
-    log_dir : str, optional
-        A folder for a copy of its output.
+    `first_line` is written to its standard input. With a `log_dir`, its output is copied there.
     """
 
     def __init__(
@@ -126,7 +115,7 @@ class Process:
 
 
 def end_all(processes: Sequence[Process], patience: float = 0.0) -> None:
-    """End processes: wait, then ask them, then make them."""
+    """End processes: wait, then terminate, then kill."""
     for action, seconds in (
         (lambda _: None, patience),
         (Process.ask_to_end, END_SECONDS),
@@ -163,18 +152,10 @@ def run_all(
     report_failure: Callable[[int, str, str], None],
     patience: float = 0.0,
 ) -> Outcome:
-    """Run all processes of an attempt; when one fails the others are ended.
+    """Run all processes of an attempt, workers first, by rank; when one fails the others are ended.
 
-    Parameters
-    ----------
-    starts
-        They start the processes, workers first, by rank.
-    workers
-        How many of them are workers.
-    report_failure
-        Writes down for all workers which one failed, where and how.
-    patience
-        Seconds in which the others may end by themselves.
+    The others may end by themselves within `patience` seconds. `report_failure` tells all workers
+    which one failed, where and how.
     """
     started: list[Process] = []
     with ending_on_signals():
@@ -197,7 +178,7 @@ def run_all(
 
 
 def _wait(processes: Sequence[Process], workers: int) -> Process | None:
-    """Wait until all have ended well, or one has not; return that one."""
+    """Wait until all have succeeded or one has failed; return the failed one."""
     while True:
         states = [p.status for p in processes]
         for process, status in zip(processes, states, strict=True):
@@ -259,7 +240,7 @@ def local_environments(
 
 
 def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a remote process gets: those of the job, and some of ours."""
+    """Return the environment variables of a remote process: the job's, and some of MXNext's."""
     own = {
         k: v for k, v in environment.items() if k in PASSED_ON or k.startswith(("MXNET_", "DMLC_"))
     }
@@ -269,7 +250,7 @@ def select_variables(environment: Mapping[str, str], job: Mapping[str, str]) -> 
 def ssh_commands(
     command: Sequence[str], hosts: Sequence[str], workers: int, job: Mapping[str, str], folder: str
 ) -> list[tuple[str, list[str]]]:
-    """Return host and command of every worker; they go to the hosts in turn.
+    """Return host and command of every worker, assigned to the hosts in turn.
 
     The remote shell reads the job's secret from its standard input: command lines can be seen by
     all users of a machine.

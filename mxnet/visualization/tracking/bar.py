@@ -62,12 +62,7 @@ LINE_SECONDS = 60.0  # between two lines in a file
 def choose_style(show: bool | None = None, stream: Any = None) -> Style:
     """Return how progress is shown on a stream: as a bar, as lines, or not at all.
 
-    Parameters
-    ----------
-    show : bool, optional
-        False for never, True for always, whatever ``MXNET_PROGRESS`` says.
-    stream : file
-        By default stderr.
+    `show` takes precedence over ``MXNET_PROGRESS``; the default stream is stderr.
     """
     setting = env.get("MXNET_PROGRESS").strip().lower()
     setting = {"": "auto", "1": "auto", "0": "off"}.get(setting, setting)
@@ -143,7 +138,6 @@ def batch_count(data: Any) -> int | None:
 
 
 def _is_in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
     instance = shell.get_ipython() if shell is not None else None
     return instance is not None and "IPKernelApp" in instance.config
@@ -168,7 +162,7 @@ def _line_class() -> type:
     from tqdm.std import tqdm
 
     class Lines(tqdm):
-        """Writes a whole line now and then; nothing is ever drawn over."""
+        """Prints whole lines from time to time, without overwriting any."""
 
         monitor_interval = 0
 

@@ -1,4 +1,4 @@
-"""What Ctrl-C during training says: what is saved, and how to continue."""
+"""The message of Ctrl-C during training: what is saved, and how to continue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 class Position:
-    """Where a training is: an epoch, and how many of its batches are done.
+    """A position in training: an epoch, and the number of completed batches.
 
     >>> str(Position(3, 80)), str(Position(4))
     ('epoch 3, batch 80', 'epoch 4')

@@ -1,4 +1,4 @@
-"""Loggers that write the metrics of each epoch to a file or hand them to a service."""
+"""Loggers that write the metrics of each epoch to a file or a service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Logger:
-    """Writes the metrics of each epoch somewhere; subclass it for a place of your own.
+    """Base class of loggers of each epoch's metrics; subclass it for other targets.
 
     Give loggers to ``Module.fit(loggers=...)`` or ``Estimator.fit(loggers=...)``; in a loop of
     your own call the three methods.
@@ -36,10 +36,10 @@ class Logger:
     shows_metrics = False  # whether the user sees them: then one bar serves all epochs
 
     def begin(self, history: History) -> None:
-        """Start; a resumed training gives the epochs that are done."""
+        """Start; a resumed training passes the completed epochs."""
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Take an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
+        """Log an epoch: a dict with ``epoch``, ``time`` (seconds) and the metrics."""
         raise NotImplementedError
 
     def end(self) -> None:
@@ -56,7 +56,7 @@ class _FileLogger(Logger):
         self._rows: list[dict[str, Any]] = []
 
     def begin(self, history: History) -> None:
-        """Write the rows that are known: of the file with ``append``, and of a resumed run."""
+        """Write the earlier rows: of the file with ``append``, and of a resumed run."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         is_continued = self._append and self._path.exists()
         self._kept = self._read() if is_continued and not history.epoch else []
@@ -64,7 +64,6 @@ class _FileLogger(Logger):
         self._write_all()
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Append an epoch to the file."""
         self._rows.append(dict(row))
         self._append_last()
 
@@ -136,7 +135,7 @@ class CSVLogger(_FileLogger):
     _names: tuple[str, ...] = ()
 
     def log(self, row: Mapping[str, Any]) -> None:
-        """Append an epoch; a metric that is new adds a column."""
+        """Append an epoch; a new metric adds a column."""
         self._rows.append(dict(row))
         if all(name in self._names for name in row):
             self._append_last()
@@ -182,7 +181,6 @@ def _missing(logger: Logger, package: str) -> MXNetError:
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
-    """Return the metrics of an epoch that have a value, and its time."""
     return {n: float(v) for n, v in row.items() if n != "epoch" and not math.isnan(v)}
 
 

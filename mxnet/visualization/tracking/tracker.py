@@ -1,4 +1,4 @@
-"""`History`, the metrics of each epoch, and `Tracker`, which `fit` shows and records by."""
+"""`History`, the metrics of each epoch, and `Tracker`, which shows and records them for `fit`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class History(Mapping[str, list[float]]):
         return {"epoch": list(self.epoch), "time": list(self.time), "metrics": metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over the content of a checkpoint, which must be numbers and nothing else."""
+        """Restore the content of a checkpoint, which must be numbers."""
         if not isinstance(state, Mapping):
             raise FormatError(f"The history of a checkpoint is a {type(state).__name__}, no dict.")
         epoch, seconds = _read_numbers(state, "epoch", int), _read_numbers(state, "time", float)
@@ -100,7 +100,7 @@ class History(Mapping[str, list[float]]):
             raise FormatError("The history of a checkpoint has no metrics by name.")
         metrics = {name: _read_numbers(stored, name, float) for name in stored}
         if not all(math.isfinite(value) for value in seconds):
-            raise FormatError("The history of a checkpoint has a time that is no finite number.")
+            raise FormatError("The history of a checkpoint has a time that is not a finite number.")
         lengths = {len(values) for values in (epoch, seconds, *metrics.values())}
         if len(lengths) > 1:
             raise FormatError(
@@ -182,7 +182,7 @@ def describe_memory() -> str:
 
 
 def pair_splits(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return metrics with training and validation of each side by side.
+    """Return metrics ordered so that training and validation of each are adjacent.
 
     >>> list(pair_splits({"train_accuracy": 0.9, "train_loss": 0.2, "val_accuracy": 0.8}))
     ['train_accuracy', 'val_accuracy', 'train_loss']
@@ -260,7 +260,7 @@ class Tracker:
             sys.stderr.write(f"{self.history.summary()}\n")
 
     def announce(self, text: str) -> None:
-        """Write a line where this training writes its lines."""
+        """Write a line to the output of this training."""
         if not self._is_silent:
             self._logger.info(text)
         elif self._style != "off":
@@ -269,7 +269,7 @@ class Tracker:
     # -- an epoch -----------------------------------------------------------------------------
 
     def start_epoch(self, epoch: int, done: int = 0) -> None:
-        """Begin an epoch, of which some batches may be done already."""
+        """Begin an epoch, possibly after some of its batches."""
         self._started = time.monotonic()
         self._first = self._count = done
         self._epoch = epoch
@@ -333,7 +333,7 @@ class Tracker:
     # -- drawing ------------------------------------------------------------------------------
 
     def _draw(self, metrics: Iterable[Any]) -> None:
-        """Show the metrics, then what fits of: validation, speed, time left, memory."""
+        """Show the metrics, and as far as they fit: validation, speed, remaining time, memory."""
         parts = [f"{n}={v:.4f}" for metric in metrics for n, v in metric.get_global_name_value()]
         if self.history.epoch:
             last = self.history.last.items()
@@ -377,7 +377,6 @@ class Tracker:
 
 
 def _logs_info(logger: Any) -> bool:
-    """Return whether lines of level INFO are shown somewhere."""
     asked = logging.getLogger() if logger is logging else logger
     is_enabled = getattr(asked, "isEnabledFor", None)
     return is_enabled is None or is_enabled(logging.INFO)

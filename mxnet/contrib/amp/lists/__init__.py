@@ -47,7 +47,7 @@ def list_fp32_ops(target_dtype: Any) -> list[str]:
 
 
 def list_lp16_fp32_ops(target_dtype: Any) -> list[str]:
-    """Return the operators that take either.
+    """Return the operators that run in either precision.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def list_widest_type_cast(target_dtype: Any) -> list[str]:
 
 
 def list_loss_output_functions(target_dtype: Any) -> list[str]:
-    """Return the operators that make their own gradient.
+    """Return the output operators that define their own gradient.
 
     Parameters
     ----------

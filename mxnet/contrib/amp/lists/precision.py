@@ -12,7 +12,7 @@ EXCLUDED_PREFIXES = ("_np_", "_npi_", "_npx_")
 
 
 def select(condition: Callable[[Op], object], *, aliases: bool = True) -> list[str]:
-    """Return the names of the operators that a condition holds for.
+    """Return the names of the operators that satisfy a condition.
 
     >>> select(lambda op: op.facts.scales_loss, aliases=False)[0]
     'SoftmaxOutput'

@@ -1,4 +1,4 @@
-"""Operators by the precision they run in when the 16-bit type is bfloat16."""
+"""Operators by precision when the 16-bit type is bfloat16."""
 
 from . import precision as _precision
 

@@ -1,4 +1,4 @@
-"""The package that exports, where MXNet had it before version 1.9."""
+"""The exporter under its module name before MXNet 1.9."""
 
 from __future__ import annotations
 

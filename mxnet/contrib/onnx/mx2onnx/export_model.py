@@ -1,4 +1,4 @@
-"""The place of `export_model` before version 1.9."""
+"""The module of `export_model` before MXNet 1.9."""
 
 from __future__ import annotations
 

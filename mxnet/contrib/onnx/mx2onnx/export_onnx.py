@@ -1,4 +1,4 @@
-"""The place of `MXNetGraph` before version 1.9."""
+"""The module of `MXNetGraph` before MXNet 1.9."""
 
 from __future__ import annotations
 

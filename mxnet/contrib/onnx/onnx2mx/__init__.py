@@ -1,4 +1,4 @@
-"""MXNet's name of the package that imports.
+"""The importer under MXNet's module name.
 
 As in MXNet, `import_model` and `import_to_gluon` are modules here, with functions of their names.
 """

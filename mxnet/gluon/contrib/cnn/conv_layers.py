@@ -1,4 +1,4 @@
-"""Convolutions that learn where to look: the offset of each kernel point is convolved first."""
+"""Deformable convolutions: the offset of each kernel point is learned."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DeformableConvolution", "ModulatedDeformableConvolution"]
 
 @inherits_parameters
 class _Deformable(HybridBlock):
-    """What both kinds share; `planes` values are learned for each point of the kernel.
+    """Base of both kinds; `planes` values are learned for each point of the kernel.
 
     Parameters
     ----------

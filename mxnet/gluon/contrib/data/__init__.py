@@ -1,4 +1,4 @@
-"""A sampler and data sets that are used less."""
+"""Contributed sampler and data sets."""
 
 from __future__ import annotations
 

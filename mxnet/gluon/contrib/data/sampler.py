@@ -10,7 +10,7 @@ __all__ = ["IntervalSampler"]
 
 
 class IntervalSampler(sampler.Sampler):
-    """Give the indices below ``length`` at fixed distances.
+    """Yield the indices below ``length`` at fixed intervals.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ END = "<eos>"
 
 
 class _WikiText(dataset._DownloadedDataset):
-    """Sequences of words, and the same moved on by one word."""
+    """Sequences of words, and the same sequences shifted by one word."""
 
     _namespace: ClassVar[str]
     _archive_file: ClassVar[Wanted]
@@ -35,12 +35,11 @@ class _WikiText(dataset._DownloadedDataset):
 
     @property
     def vocabulary(self) -> Any:
-        """The vocabulary that gives words their numbers."""
         return self._vocab
 
     @property
     def frequencies(self) -> Counter[str]:
-        """How often each word comes in this segment, ends of sentences left out."""
+        """The number of occurrences of each word in this segment, without ends of sentences."""
         return self._counter
 
     def _get_data(self) -> None:
@@ -67,7 +66,7 @@ class _WikiText(dataset._DownloadedDataset):
 class WikiText2(_WikiText):
     """WikiText-2: two million words, as numbers in sequences of one length.
 
-    A sample is a sequence and, as its label, the same moved on by one word. Each sentence ends
+    A sample is a sequence, and its label the same sequence shifted by one word. A sentence ends
     with ``<eos>``.
 
     Parameters

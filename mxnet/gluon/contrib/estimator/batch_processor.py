@@ -1,4 +1,4 @@
-"""What an Estimator does with one batch; subclass it to train in another way."""
+"""Processes one batch for an Estimator; subclass it to customize training."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ class Estimator:
                 handler.batch_begin(self, batch=batch)
             _, label, pred, loss = self.batch_processor.fit_batch(self, batch, batch_axis)
             results = {"batch": batch, "pred": pred, "label": label, "loss": loss}
-            # A list: every handler is called, also after one of them asked to stop.
+            # A list: every handler is called, even after one has requested a stop.
             answers = [handler.batch_end(self, **results) for handler in batch_end]
             tracker.step(self.train_metrics)
             resuming.after_batch()
@@ -382,7 +382,6 @@ class Estimator:
         return sorted(handlers, key=lambda handler: getattr(handler, "priority", 0))
 
     def _categorize_handlers(self, event_handlers: Sequence[EventHandler]) -> tuple[list, ...]:
-        """Return the handlers of each event, in the order in which the events come."""
         events = (TrainBegin, EpochBegin, BatchBegin, BatchEnd, EpochEnd, TrainEnd)
         return tuple([h for h in event_handlers if isinstance(h, event)] for event in events)
 
@@ -400,7 +399,6 @@ def _check_loader(data: Any) -> None:
 
 
 def _check_handlers(handlers: Any) -> list[EventHandler]:
-    """Return the handlers as a new list."""
     if isinstance(handlers, EventHandler):
         return [handlers]
     listed = list(handlers) if isinstance(handlers, (list, tuple)) else handlers or []

@@ -1,4 +1,4 @@
-"""Event handlers: the moments of training, and what happens then: metrics, saving, stopping."""
+"""Event handlers: actions at certain points of training: metrics, saving, stopping."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class EventHandler:
-    """Base of all handlers; those with a lower attribute `priority` (0 if absent) go first."""
+    """Base of all handlers; those with a lower `priority` (default 0) are called first."""
 
 
 class TrainBegin(EventHandler):
@@ -155,7 +155,7 @@ class StoppingHandler(TrainBegin, BatchEnd, EpochEnd):
         self.stop_training = False
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Start counting; a checkpoint may have shortened what is left to train."""
+        """Start counting; after a checkpoint less may be left to train."""
         self.max_epoch = estimator.max_epoch
         self.max_batch = estimator.max_batch
         self.current_batch = 0
@@ -253,13 +253,13 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
         self.current_epoch = 0
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Count a batch, and evaluate if it is time."""
+        """Count a batch, and evaluate at the interval."""
         self.current_batch += 1
         if self.batch_period and self.current_batch % self.batch_period == 0:
             self._evaluate(estimator)
 
     def epoch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Count an epoch, and evaluate if it is time."""
+        """Count an epoch, and evaluate at the interval."""
         self.current_epoch += 1
         if self.epoch_period and self.current_epoch % self.epoch_period == 0:
             self._evaluate(estimator)
@@ -273,7 +273,7 @@ class ValidationHandler(TrainBegin, BatchEnd, EpochEnd):
 
 
 class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, BatchEnd):
-    """Writes to the estimator's logger how training goes.
+    """Logs the progress of training to the estimator's logger.
 
     Parameters
     ----------
@@ -331,12 +331,12 @@ class LoggingHandler(TrainBegin, TrainEnd, EpochBegin, EpochEnd, BatchBegin, Bat
         estimator.logger.info((text + self._values()).rstrip())
 
     def batch_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Look at the clock."""
+        """Start the timer of the batch."""
         if isinstance(self.log_interval, int):
             self.batch_start = time.time()
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Write a line, if it is time."""
+        """Log a line at the interval."""
         if isinstance(self.log_interval, int):
             self.log_interval_time += time.time() - self.batch_start
             self.processed_samples += kwargs["batch"][0].shape[0]
@@ -419,7 +419,7 @@ class EarlyStoppingHandler(TrainBegin, EpochEnd, TrainEnd):
         self.min_delta = min_delta if self.monitor_op is np.greater else -min_delta
 
     def train_begin(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Forget what was best."""
+        """Reset the best value."""
         self.wait = 0
         self.stopped_epoch = 0
         self.current_epoch = 0
@@ -573,7 +573,7 @@ class CheckpointHandler(TrainBegin, BatchEnd, EpochEnd):
         self._resume_from_checkpoint(estimator)
 
     def batch_end(self, estimator: Any, *args: Any, **kwargs: Any) -> None:
-        """Save the graph after the first batch, and a checkpoint if it is time."""
+        """Save the graph after the first batch, and a checkpoint at the interval."""
         if self.current_batch == 0:
             self._save_symbol(estimator)
         if self.batch_period and (self.current_batch + 1) % self.batch_period == 0:

@@ -20,7 +20,7 @@ OF_THIS_CALL = {"train_start", "max_epoch", "max_batch", "stop_training"}
 
 
 class Resuming:
-    """Saves checkpoints while an estimator trains; without a folder it only passes batches on.
+    """Saves checkpoints while an estimator trains; without a folder it only yields the batches.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Resuming:
         self.saved: Position | None = None  # what the newest checkpoint holds
 
     def describe_interrupt(self) -> str:
-        """Return what is left of a training that was interrupted."""
+        """Return a message about how to continue an interrupted training."""
         return describe_interrupt(self.saved, self.folder)
 
     @property

@@ -10,7 +10,6 @@ from ...loss import SoftmaxCrossEntropyLoss
 
 
 def _check_metrics(metrics: Any) -> Sequence[EvalMetric]:
-    """Return the metrics as a list of single ones."""
     if isinstance(metrics, CompositeEvalMetric):
         return [single for part in metrics.metrics for single in _check_metrics(part)]
     if isinstance(metrics, EvalMetric):
@@ -47,12 +46,10 @@ def _check_metric_known(
 
 
 def _suggest_metric_for_loss(loss: Any) -> EvalMetric | None:
-    """Return the metric that goes with a loss, if there is an obvious one."""
     return Accuracy() if isinstance(loss, SoftmaxCrossEntropyLoss) else None
 
 
 def _named_results(metrics: Sequence[EvalMetric]) -> dict[str, float]:
-    """Return the values of metrics, named as in a history."""
     results = {}
     for name, value in (pair for metric in metrics for pair in metric.get_name_value()):
         for long, short in (("training ", "train_"), ("validation ", "val_")):

@@ -24,7 +24,7 @@ __all__ = [
 
 @inherits_parameters
 class Concurrent(Sequential):
-    """Give the input to every block and join what they answer along an axis.
+    """Apply every block to the input and concatenate the outputs along an axis.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Concurrent(Sequential):
 
 @inherits_parameters
 class HybridConcurrent(HybridSequential):
-    """Give the input to every hybrid block and join what they answer along an axis.
+    """Apply every hybrid block to the input and concatenate the outputs along an axis.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class HybridConcurrent(HybridSequential):
 
 @inherits_parameters
 class Identity(HybridBlock):
-    """Give back what comes in.
+    """Return the input unchanged.
 
     >>> mx.gluon.contrib.nn.Identity()(nd.array([1])).asnumpy()
     array([1.], dtype=float32)
@@ -82,12 +82,12 @@ class Identity(HybridBlock):
         super().__init__(prefix=prefix, params=params)
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Give the input back."""
+        """Return the input."""
         return x
 
 
 class SparseEmbedding(Block):
-    """An embedding whose table and gradient are row-sparse: only the rows in use move.
+    """An embedding whose table and gradient are row-sparse: only the rows in use are updated.
 
     Its parameters take part in training only through a kvstore or `row_sparse_data`.
 
@@ -134,7 +134,7 @@ class SparseEmbedding(Block):
         )
 
     def forward(self, x: Any) -> Any:
-        """Look the indices up."""
+        """Look up the rows of the indices."""
         weight = self.weight.row_sparse_data(x)
         return nd.Embedding(x, weight, name="fwd", **self._kwargs)
 
@@ -212,7 +212,7 @@ class SyncBatchNorm(BatchNorm):
 
 
 class PixelShuffle1D(HybridBlock):
-    """Turn groups of `factor` channels into a `factor` times longer sequence.
+    """Rearrange groups of `factor` channels into a `factor` times longer sequence.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class PixelShuffle1D(HybridBlock):
 
 
 class PixelShuffle2D(HybridBlock):
-    """Turn groups of channels into a larger image.
+    """Rearrange groups of channels into a larger image.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class PixelShuffle2D(HybridBlock):
 
 
 class PixelShuffle3D(HybridBlock):
-    """Turn groups of channels into a larger volume.
+    """Rearrange groups of channels into a larger volume.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class PixelShuffle3D(HybridBlock):
 
 
 def _factors(factor: Any, count: int) -> tuple[int, ...]:
-    """Return one factor an axis; a number counts for all of them."""
+    """Return one factor per axis; a single number applies to all axes."""
     try:
         return (int(factor),) * count
     except TypeError:

@@ -124,7 +124,6 @@ class _BaseConvRNNCell(HybridRecurrentCell):
             setattr(self, name, parameter)
 
     def _decide_shapes(self) -> tuple[tuple, tuple]:
-        """Set the state's shape and return those of the two weights."""
         width = self._hidden_channels * self.gates
         first = self._channel_axis == 1
 
@@ -147,7 +146,6 @@ class _BaseConvRNNCell(HybridRecurrentCell):
     def _convolve(
         self, F: Any, inputs: Any, hidden: Any, step: str, weights: tuple
     ) -> tuple[Any, Any]:
-        """Return the convolutions of the input and of the hidden state."""
         i2h_weight, h2h_weight, i2h_bias, h2h_bias = weights
         common = {
             "num_filter": self._hidden_channels * self.gates,
@@ -199,7 +197,6 @@ class _ConvRNNCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
@@ -229,7 +226,6 @@ class _ConvLSTMCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
@@ -264,7 +260,6 @@ class _ConvGRUCell(_BaseConvRNNCell):
         i2h_bias: Any,
         h2h_bias: Any,
     ) -> tuple[Any, list]:
-        """Take one step."""
         step = f"t{self._counter}_"
         weights = (i2h_weight, h2h_weight, i2h_bias, h2h_bias)
         i2h, h2h = self._convolve(F, inputs, states[0], step, weights)
@@ -281,8 +276,6 @@ class _ConvGRUCell(_BaseConvRNNCell):
 
 
 class _1D(_BaseConvRNNCell):
-    """A cell with convolutions over 1 axis."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],
@@ -322,8 +315,6 @@ class _1D(_BaseConvRNNCell):
 
 
 class _2D(_BaseConvRNNCell):
-    """A cell with convolutions over 2 axes."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],
@@ -363,8 +354,6 @@ class _2D(_BaseConvRNNCell):
 
 
 class _3D(_BaseConvRNNCell):
-    """A cell with convolutions over 3 axes."""
-
     def __init__(
         self,
         input_shape: tuple[int, ...],

@@ -14,7 +14,7 @@ __all__ = ["LSTMPCell", "VariationalDropoutCell"]
 class VariationalDropoutCell(ModifierCell):
     """Drop the same inputs, states and outputs at every step of a sequence.
 
-    The choice is made at the first step after `reset`, which `unroll` calls.
+    The masks are drawn at the first step after `reset`, which `unroll` calls.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class VariationalDropoutCell(ModifierCell):
         return "vardrop"
 
     def reset(self) -> None:
-        """Forget counters and what is dropped."""
+        """Reset the counters and the dropout masks."""
         super().reset()
         self.drop_inputs_mask = None
         self.drop_states_mask = None
         self.drop_outputs_mask = None
 
     def _drop(self, F: Any, what: str, values: Any) -> Any:
-        """Drop by a mask that is made once and kept."""
+        """Apply a dropout mask that is created once per sequence."""
         rate = getattr(self, what)
         if not rate:
             return values
@@ -87,7 +87,7 @@ class VariationalDropoutCell(ModifierCell):
         merge_outputs: bool | None = None,
         valid_length: Any = None,
     ) -> tuple[Any, list]:
-        """Run the cell over `length` steps; outputs come merged unless that is refused.
+        """Run the cell over `length` steps; outputs are merged unless ``merge_outputs=False``.
 
         Without dropout of states the wrapped cell unrolls itself, so that one which cannot be
         stepped, such as a `BidirectionalCell`, can be wrapped.
@@ -266,7 +266,7 @@ def dynamic_unroll(
 def _masked_loop(
     F: Any, cell: RecurrentCell, inputs: Any, begin_state: list, valid_length: Any
 ) -> tuple[Any, list]:
-    """Loop with a step counter among the states; states stand still behind the valid length."""
+    """Loop with a step counter among the states; states are frozen after the valid length."""
 
     def body(x: Any, states: list) -> tuple[Any, list]:
         *states, step = states

@@ -96,7 +96,7 @@ def _idx(content: bytes, name: str) -> np.ndarray:
 class FashionMNIST(MNIST):
     """Zalando's images of clothing, in the form of `MNIST`.
 
-    The files of Debian's package ``dataset-fashion-mnist`` are found by themselves.
+    The files of Debian's package ``dataset-fashion-mnist`` are found automatically.
 
     Parameters
     ----------

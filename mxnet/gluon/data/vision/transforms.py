@@ -434,7 +434,7 @@ def _check_float(x: NDArray) -> None:
 
 
 class CropResize(HybridBlock):
-    """Cut out a rectangle and, if a size is given, resize it.
+    """Crop a rectangle and, if a size is given, resize it.
 
     Parameters
     ----------
@@ -480,7 +480,7 @@ class CropResize(HybridBlock):
 
 
 class RandomCrop(Block):
-    """Cut out a rectangle of a size anywhere; a smaller image is enlarged.
+    """Crop a rectangle at a random position; a smaller image is enlarged.
 
     Parameters
     ----------
@@ -518,7 +518,7 @@ class RandomCrop(Block):
 
 
 class RandomResizedCrop(Block):
-    """Cut out a rectangle of random area and form, and resize it.
+    """Crop a rectangle of random area and aspect ratio, and resize it.
 
     Parameters
     ----------
@@ -552,7 +552,7 @@ class RandomResizedCrop(Block):
 
 
 class CenterCrop(Block):
-    """Cut out the middle; a smaller image is enlarged.
+    """Crop at the center; a smaller image is enlarged.
 
     Parameters
     ----------
@@ -602,7 +602,7 @@ class Resize(HybridBlock):
 
 
 class RandomFlipLeftRight(HybridBlock):
-    """Mirror an image left to right, every second time.
+    """Mirror an image left to right with probability 1/2.
 
     >>> mx.gluon.data.vision.transforms.RandomFlipLeftRight()(nd.ones((2, 3, 3))).shape
     (2, 3, 3)
@@ -617,7 +617,7 @@ class RandomFlipLeftRight(HybridBlock):
 
 
 class RandomFlipTopBottom(HybridBlock):
-    """Turn an image upside down, every second time.
+    """Flip an image upside down with probability 1/2.
 
     >>> mx.gluon.data.vision.transforms.RandomFlipTopBottom()(nd.ones((2, 3, 3))).shape
     (2, 3, 3)

@@ -59,7 +59,7 @@ def _make_transition(num_output_features: int) -> nn.HybridSequential:
 
 
 class DenseNet(HybridBlock):
-    """Blocks in which each layer reads all layers before it; for 224 by 224 images.
+    """Blocks in which each layer reads all previous layers; for 224 by 224 images.
 
     Parameters
     ----------

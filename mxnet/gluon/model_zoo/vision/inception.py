@@ -25,7 +25,6 @@ def _make_basic_conv(**kwargs: Any) -> nn.HybridSequential:
 
 
 def _make_branch(use_pool: str | None, *conv_settings: Step) -> nn.HybridSequential:
-    """Return a pooling, if named, and convolutions one after the other."""
     out = nn.HybridSequential(prefix="")
     if use_pool == "avg":
         out.add(nn.AvgPool2D(pool_size=3, strides=1, padding=1))
@@ -39,7 +38,6 @@ def _make_branch(use_pool: str | None, *conv_settings: Step) -> nn.HybridSequent
 
 
 def _side_by_side(prefix: str, *branches: tuple) -> HybridConcurrent:
-    """Return branches, each (pooling, convolutions...), that read the same input."""
     out = HybridConcurrent(axis=1, prefix=prefix)
     with out.name_scope():
         for branch in branches:

@@ -69,7 +69,6 @@ def _add_conv(
     active: bool = True,
     relu6: bool = False,
 ) -> None:
-    """Add a convolution, its normalization and, if `active`, its ReLU."""
     out.add(nn.Conv2D(channels, kernel, stride, pad, groups=num_group, use_bias=False))
     out.add(nn.BatchNorm(scale=True))
     if active:
@@ -83,7 +82,6 @@ def _add_conv_dw(
     stride: int,
     relu6: bool = False,
 ) -> None:
-    """Add a depthwise and a pointwise convolution."""
     _add_conv(
         out,
         channels=dw_channels,
@@ -119,7 +117,7 @@ class LinearBottleneck(nn.HybridBlock):
 
 
 class MobileNet(HybridBlock):
-    """Depthwise and pointwise convolutions by turns; `multiplier` scales all channels.
+    """Alternating depthwise and pointwise convolutions; `multiplier` scales all channels.
 
     Parameters
     ----------
@@ -192,7 +190,7 @@ class MobileNetV2(nn.HybridBlock):
 
 
 def _suffix(multiplier: float) -> str:
-    """Return the multiplier as model files spell it: 1.0, 0.75, 0.5, 0.25.
+    """Return the multiplier as in names of model files: 1.0, 0.75, 0.5, 0.25.
 
     >>> _suffix(1), _suffix(0.75), _suffix(0.5)
     ('1.0', '0.75', '0.5')

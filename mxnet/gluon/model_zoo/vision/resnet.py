@@ -49,7 +49,7 @@ def _conv1x1(channels: int, stride: int = 1, in_channels: int = 0) -> nn.Conv2D:
 
 
 class _ResidualBlock(HybridBlock):
-    """A block whose input, made smaller if need be, is added to its output.
+    """A block whose input, downsampled if necessary, is added to its output.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class _ResidualBlock(HybridBlock):
 
 
 class _BlockV1(_ResidualBlock):
-    """A body whose input is added to its output; then a ReLU."""
+    """A residual block with a ReLU after the addition."""
 
     body: HybridBlock
 
@@ -75,7 +75,6 @@ class _BlockV1(_ResidualBlock):
         self.downsample.add(nn.BatchNorm())
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Transform the input."""
         residual = x
         x = self.body(x)
         if self.downsample is not None:
@@ -225,7 +224,7 @@ class BottleneckV2(_ResidualBlock):
 
 
 class _ResNet(HybridBlock):
-    """What both versions share: stages of blocks, each half the size of the one before.
+    """Base of both versions: stages of blocks, each half the size of the previous one.
 
     Parameters
     ----------
@@ -260,7 +259,6 @@ class _ResNet(HybridBlock):
         stage_index: int,
         in_channels: int = 0,
     ) -> nn.HybridSequential:
-        """Return a stage; only its first block may change shape."""
         layer = nn.HybridSequential(prefix=f"stage{stage_index}_")
         with layer.name_scope():
             changes = channels != in_channels
@@ -270,13 +268,12 @@ class _ResNet(HybridBlock):
         return layer
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
-        """Classify images."""
         return self.output(self.features(x))
 
 
 @inherits_parameters
 class ResNetV1(_ResNet):
-    """Residual network; `thumbnail` leaves the images of CIFAR their small size.
+    """Residual network; `thumbnail` omits the first downsampling, for small images such as CIFAR's.
 
     >>> vision = mx.gluon.model_zoo.vision
     >>> net = vision.ResNetV1(vision.BasicBlockV1, [1], [4, 4], classes=3, thumbnail=True)

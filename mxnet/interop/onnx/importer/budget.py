@@ -1,7 +1,7 @@
-"""How large a model becomes when its functions are replaced by their nodes, without doing it.
+"""Compute the size of a model after the expansion of its functions, without expanding it.
 
 A function may call others twice, which call others twice: a file of a kilobyte then stands for
-millions of nodes. Sizes are added up function by function, and a model that outgrows its file is
+millions of nodes. Sizes are summed function by function, and a model that outgrows its file is
 refused before anything is expanded.
 """
 
@@ -48,15 +48,12 @@ def check_size(model: Any, name: str, file_bytes: int) -> None:
 
 
 class _Sizes:
-    """The sizes of functions, each computed once."""
-
     def __init__(self, functions: dict[Key, Any], name: str) -> None:
         self.functions = functions
         self.name = name
         self.sizes: dict[Key, Size] = {}
 
     def add_up(self, nodes: Iterable[Any], depth: int) -> Size:
-        """Return the size of nodes, with those inside graphs and functions."""
         if depth > MAX_FUNCTION_DEPTH:
             raise FormatError(
                 f"{self.name}: functions are nested deeper than {MAX_FUNCTION_DEPTH}, or call "

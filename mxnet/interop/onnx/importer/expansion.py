@@ -40,8 +40,6 @@ def _has_functions(graph: Any) -> bool:
 
 
 class _Expansion:
-    """Rewrites the graphs of one model."""
-
     def __init__(self, model: Any, local: Mapping[tuple[str, str], Any], opset: int) -> None:
         self.model = model
         self.local = local
@@ -50,7 +48,7 @@ class _Expansion:
         self.types: dict[str, Any] = {}
 
     def run(self) -> None:
-        """Expand until nothing changes; types of values are needed by some definitions."""
+        """Expand until nothing changes; some definitions need the types of values."""
         for _ in range(MAX_FUNCTION_DEPTH):
             self._infer()
             if not self._graph(self.model.graph):
@@ -79,7 +77,7 @@ class _Expansion:
             is_changed = True
             if self.count > self.max_nodes:  # functions of ONNX itself are among them
                 raise FormatError(
-                    f"ONNX import: functions stand for more than {self.max_nodes} nodes."
+                    f"ONNX import: functions expand to more than {self.max_nodes} nodes."
                 )
         if is_changed:
             saved = [_copy(n) for n in nodes]
@@ -118,7 +116,6 @@ class _Expansion:
         return body if body.node else None
 
     def _inline(self, node: Any, body: Any) -> list[Any]:
-        """Return the nodes of a function with names of their own."""
         self.count += len(body.node)
         prefix = f"{node.name or node.output[0]}_{self.count}_"
         names = {"": ""}
@@ -133,7 +130,6 @@ class _Expansion:
         return output
 
     def _defaults(self, node: Any) -> dict[str, Any]:
-        """Return the default attributes of an operator of ONNX."""
         onnx = load_onnx()
         try:
             schema = onnx.defs.get_schema(node.op_type, self._version(node.domain), node.domain)
@@ -163,7 +159,6 @@ def _copy(node: Any) -> Any:
 
 
 def _rename(node: Any, names: dict[str, str], prefix: str, attrs: Mapping[str, Any]) -> Any:
-    """Return a copy of a node with outer names and with the attributes of the call."""
     renamed = _copy(node)
     renamed.name = f"{prefix}{node.name or node.op_type}"
     for i, name in enumerate(node.input):

@@ -49,7 +49,7 @@ def fold(node: Any, inputs: Sequence[Value | None], opset: int) -> list[np.ndarr
 
 
 def _output_size(node: Any, values: Sequence[Value]) -> float:
-    """Return how many elements the result has, infinity if that is not clear beforehand."""
+    """Return the number of elements of the result, infinity if unknown."""
     arrays = [np.asarray(v.constant) for v in values]
     try:
         if node.op_type in BROADCASTING:
@@ -90,7 +90,7 @@ def _evaluate(node: Any, feed: Mapping[str, np.ndarray], opset: int) -> list[np.
 
 
 def elements_of(value: Value | None) -> tuple[Element, ...] | None:
-    """Return the elements of a value of at most one axis, if something is known of them."""
+    """Return the elements of a value of at most one axis, or None if none is known."""
     if not isinstance(value, Value):
         return None
     if value.constant is not None:
@@ -102,7 +102,7 @@ def elements_of(value: Value | None) -> tuple[Element, ...] | None:
 
 
 def infer_elements(node: OnnxNode, inputs: Sequence[Value | None]) -> tuple[Element, ...] | None:
-    """Return what is known of the elements of a node's first output, None if nothing is."""
+    """Return the known elements of a node's first output, or None if none is known."""
     rule = RULES.get(node.op_type)
     if rule is None:
         return None

@@ -1,4 +1,4 @@
-"""Integer types that ONNX files have and MXNet lacks: they become the next wider type."""
+"""Integer types of ONNX that MXNet lacks: they become the next wider type."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WRAPPING = {
 
 
 class IntegerTypes:
-    """Widens types and arrays of one model, and warns once of those that it met."""
+    """Widens types and arrays of one model, and warns once."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
 
     def widen_type(self, dtype: np.dtype) -> np.dtype:
-        """Return the type in which MXNet holds the numbers of a type."""
+        """Return the type in which MXNet stores numbers of a type."""
         wide = WIDER_TYPES.get(dtype)
         if wide is None:
             return dtype
@@ -43,7 +43,7 @@ class IntegerTypes:
         return wide
 
     def widen(self, array: np.ndarray, name: str) -> np.ndarray:
-        """Return an array in a type that MXNet has; values that do not fit are an error."""
+        """Return an array in a type of MXNet; values out of range raise an error."""
         wide = self.widen_type(array.dtype)
         if wide == array.dtype:
             return array
@@ -65,7 +65,7 @@ class IntegerTypes:
         return internal._npi_bitwise_and_scalar(output - low, scalar=mask, is_int=True) + low
 
     def warn(self) -> None:
-        """Say which types were widened, if any."""
+        """Warn of the types that were widened, if any."""
         if self._names:
             pairs = [f"{n} as {WIDER_TYPES[np.dtype(n)].name}" for n in sorted(self._names)]
             warnings.warn(

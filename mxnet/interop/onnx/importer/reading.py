@@ -1,7 +1,7 @@
-"""Reads ONNX files. A file is not trusted: nothing in it runs, and sizes are checked first.
+"""Reads ONNX files. Files are untrusted: no code in them runs, and sizes are checked first.
 
 Checking and shape inference of the ONNX library read untrusted numbers as indices. A child process,
-where the system can fork, keeps a crash, an endless loop and a flood of memory from the caller.
+where the system can fork, isolates the caller from crashes, endless loops and excessive memory.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _content(source: Any) -> tuple[str, bytes]:
 
 
 def _check_graph(graph: Any, name: str, depth: int) -> None:
-    """Refuse what would make reading dangerous before anything is allocated."""
+    """Raise for contents that are dangerous to read, before any allocation."""
     if depth > MAX_DEPTH:
         raise FormatError(f"{name}: graphs are nested deeper than {MAX_DEPTH}.")
     if len(graph.node) > MAX_NODES:
@@ -209,7 +209,7 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
     finally:
         os.close(reader)
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)  # no more than a formality where it has ended
+            os.kill(child, signal.SIGKILL)  # harmless if it has ended already
         status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
         answer = FAILURE + f"it takes more than {seconds} s of computing".encode()
@@ -219,7 +219,7 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
 
 
 def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, memory: int) -> None:
-    """Send the answer and end the child at once, whatever happens."""
+    """Send the answer and end the child at once, even after an error."""
     try:
         _end_with(parent)
         _limit(seconds, memory)
@@ -231,7 +231,7 @@ def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, me
 
 
 def _end_with(parent: int) -> None:
-    """Have the system end this process when its parent ends, where it can."""
+    """Ask the system to end this process when its parent ends, if supported."""
     if _prctl is not None:
         _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended already
@@ -252,7 +252,7 @@ def _limit(seconds: int, memory: int) -> None:
 
 
 def _data_bytes() -> int:
-    """Return the bytes that count for the limit of data, which memory not yet used is part of."""
+    """Return the size of the data segment, to which the limit applies, unused memory included."""
     import resource
 
     with contextlib.suppress(OSError, ValueError, StopIteration):

@@ -1,4 +1,4 @@
-"""What import rows work with: values, nodes, and the table of rows.
+"""The values, nodes and the table of rows for import.
 
 `F` has the functions that build symbols. They are generated, so a type checker knows little.
 """
@@ -46,7 +46,7 @@ class NeedsConstant(UnsupportedImport):
 
 
 class Sizes(Sequence[int]):
-    """A shape of which single sizes, ranges or all are read; those must be known."""
+    """A shape; only the sizes that are read must be known."""
 
     def __init__(self, name: str, shape: tuple[int | None, ...] | None) -> None:
         self.name = name
@@ -73,7 +73,7 @@ class Value:
     """A tensor of the ONNX graph: a symbol, a constant, or both.
 
     `shape` is a tuple with None for sizes that are not known; it is None if not even the rank is.
-    `dtype` is NumPy's, or None. `elements` is what is known of a small vector's numbers.
+    `dtype` is NumPy's, or None. `elements` are the known numbers of a small vector.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Value:
         return len(self.shape)
 
     def axis(self, axis: int) -> int:
-        """Return an axis counted from the front; one that is not there is an error."""
+        """Return an axis counted from the front; an axis out of range raises an error."""
         return axis_within(axis, self.rank)
 
     def with_rank(self, rank: int) -> Any:
@@ -109,7 +109,7 @@ class Value:
 
     @property
     def sizes(self) -> Sizes:
-        """The shape; reading a size that is not known is an error."""
+        """The shape; reading an unknown size raises an error."""
         return Sizes(self.name, self.shape)
 
     @property
@@ -262,7 +262,7 @@ def direct(op_type: str, function: Any, outputs: int = 1, **attrs: Any) -> None:
 
 
 def axis_within(axis: int, rank: int) -> int:
-    """Return an axis counted from the front; one that is not there is an error."""
+    """Return an axis counted from the front; an axis out of range raises an error."""
     if not -rank <= axis < rank:
         raise IndexError(f"axis {axis} of {rank} axes")
     return axis % rank

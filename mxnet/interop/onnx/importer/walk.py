@@ -38,11 +38,7 @@ MAX_FOLDED_BYTES, FOLDED_PER_BYTE = 64 << 20, 4
 class Importer:
     """Builds a symbol and its parameters from a checked ModelProto.
 
-    Parameters
-    ----------
-    model : ModelProto
-    constants : dict of str to ndarray, optional
-        Values of inputs of the model that become constants; a list is a sequence.
+    `constants` are inputs of the model that become constants; a list is a sequence.
     """
 
     def __init__(self, model: Any, constants: Mapping[str, Any] | None = None) -> None:
@@ -63,7 +59,7 @@ class Importer:
         self._note_all(infer_shapes(model).graph)
 
     def _note_all(self, graph: Any) -> None:
-        """Note the shapes and types that ONNX infers; what it does not know stays unknown."""
+        """Record the shapes and types that ONNX infers; others stay unknown."""
         for info in (*graph.value_info, *graph.input, *graph.output):
             self._note(info)
         for node in graph.node:
@@ -147,7 +143,7 @@ class Importer:
             self._define(info.name, output=self._input(info.name))
 
     def complete(self, value: Value) -> Value:
-        """Return a new value with what its symbol or constant says about it."""
+        """Return a new value with the shape and type of its symbol or constant."""
         self._define(value.name, value.symbol_or_none, value.constant)
         return self.values[value.name]
 
@@ -181,7 +177,7 @@ class Importer:
         return [name for name in self.inputs if name in used]
 
     def _infer(self, output: Symbol, shape: Any, dtype: Any) -> tuple[Any, Any]:
-        """Ask our own inference where ONNX's knows nothing."""
+        """Infer by MXNext what ONNX's inference leaves unknown."""
         used = set(output.list_inputs())
         sources: dict[str, tuple[Any, Any]] = {
             n: (self.shapes.get(n), self.dtypes.get(n)) for n in self.inputs if n in used
@@ -242,7 +238,7 @@ class Importer:
             self.values[proto.output[0]].elements = elements
 
     def _count_folded(self, arrays: Sequence[np.ndarray]) -> None:
-        """Refuse a model whose constants grow far beyond its file."""
+        """Raise if the constants of a model become much larger than its file."""
         self._folded_bytes += sum(array.nbytes for array in arrays)
         limit = MAX_FOLDED_BYTES + FOLDED_PER_BYTE * self._file_bytes
         if self._folded_bytes > limit:
@@ -252,14 +248,12 @@ class Importer:
             )
 
     def _define_elements(self, name: str, elements: Sequence[Any], inputs: Sequence[Any]) -> None:
-        """Define a constant of which all elements turned out to be known."""
         shape = self.shapes.get(name)
         array = np.array(elements, dtype=self.dtypes.get(name) or np.int64)
         is_scalar = shape == () or (shape is None and len(elements) == 1 and inputs[0].shape == ())
         self._define(name, constant=array.reshape(()) if is_scalar else array)
 
     def _bind(self, name: str, result: Any) -> None:
-        """Give a result its name: a constant, a symbol, a value, a sequence, or nothing."""
         if result is None or isinstance(result, SequenceValue):
             self.values[name] = result
         elif isinstance(result, np.ndarray):
@@ -295,7 +289,6 @@ class Importer:
 
 
 def _refine(shape: Any, inferred: Any) -> Any:
-    """Return a shape with the sizes that our own inference adds."""
     ours = tuple(None if n == -1 else n for n in inferred)
     if shape is None or len(shape) != len(ours):
         return ours if shape is None else shape

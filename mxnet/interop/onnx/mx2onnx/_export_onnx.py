@@ -54,7 +54,6 @@ class MXNetGraph:
     def split_params(
         sym: Symbol, params: Mapping[str, NDArray]
     ) -> tuple[dict[str, NDArray], dict[str, NDArray]]:
-        """Return the arguments and the auxiliary states among parameters."""
         arguments, states = sym.list_arguments(), sym.list_auxiliary_states()
         return (
             {name: params[name] for name in arguments if name in params},
@@ -68,7 +67,6 @@ class MXNetGraph:
 
 
 def _dtype(dtype: Any) -> Any:
-    """Return a dtype that may be given as ONNX's number of it."""
     if isinstance(dtype, int) and not isinstance(dtype, bool):
         return load_onnx().helper.tensor_dtype_to_np_dtype(dtype)
     return dtype

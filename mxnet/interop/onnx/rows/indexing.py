@@ -67,7 +67,7 @@ def embedding(g: Builder, call: Call, x: str, weight: str) -> str:
 
 @row("one_hot")
 def one_hot(g: Builder, call: Call, indices: str) -> str:
-    """One number on at each index, nothing outside."""
+    """One-hot rows; zeros for indices out of range."""
     depth, dtype = call.attrs["depth"], call.out_dtypes[0]
     positions = g.unsqueeze(g.cast(indices, call.dtype, INT64), call.ndim)
     hit = g.Equal(positions, g.array(np.arange(depth, dtype=np.int64)))
@@ -108,7 +108,7 @@ row("gather_nd")(lambda g, call, x, indices: g.GatherND(x, _index_rows(g, call, 
 
 @row("scatter_nd")
 def scatter_nd(g: Builder, call: Call, data: str, indices: str) -> str:
-    """Write elements into zeros; of equal places the last counts."""
+    """Write elements into zeros; the last of equal positions wins."""
     zeros = g.Expand(g.scalar(0, call.dtype), g.ints(*call.attrs["shape"]))
     return g.ScatterND(zeros, _index_rows(g, call, indices, 1), data)
 
@@ -149,7 +149,7 @@ def fill_element(g: Builder, call: Call, data: str, values: str, index: str) -> 
 
 
 def _linear_ranges(call: Call) -> np.ndarray:
-    """Return the places that a slice writes, as indices of all its axes."""
+    """Return the positions that a slice writes, as indices of all its axes."""
     call.require_sizes(call.shape)
     begin, end = call.attrs["begin"], call.attrs["end"]
     steps = call.attrs["step"] or (1,) * len(begin)
@@ -221,7 +221,7 @@ def unique(g: Builder, call: Call, x: str) -> list[str]:
 
 @row("SequenceMask")
 def sequence_mask(g: Builder, call: Call, x: str, lengths: str = "") -> str:
-    """Replace what lies behind the end of each sequence."""
+    """Replace the elements after the end of each sequence."""
     if not lengths:
         return g.Identity(x)
     axis = call.attrs["axis"]

@@ -55,7 +55,6 @@ _same(
 
 
 def _one(g: Builder, x: str) -> str:
-    """Return a vector of one element without axes."""
     return g.reshape(x, [])
 
 
@@ -98,7 +97,7 @@ row("_onnx_fmod")(lambda g, call, a, b: g.Mod(a, b, fmod=1))
 
 @row("_onnx_mod")
 def mod(g: Builder, call: Call, a: str, b: str) -> str:
-    """Remainder with the sign of the divisor; of floats by its definition."""
+    """Remainder with the sign of the divisor; for floats computed by its definition."""
     if not is_float(call.dtype):
         return g.Mod(a, b)
     return g.Sub(a, g.Mul(g.Floor(g.Div(a, b)), b))
@@ -146,7 +145,7 @@ _scatter("_onnx_scatter_nd", "ScatterND", False)
 
 @row("_onnx_non_max_suppression")
 def non_max_suppression(g: Builder, call: Call, *xs: str) -> str:
-    """Keep boxes that no better one covers."""
+    """Keep boxes that do not overlap with a better one."""
     boxes, scores, limit, *bounds = xs
     most = g.cast(limit, call.dtypes[2], INT64)
     center = int(call.attrs["center_point_box"])

@@ -95,7 +95,7 @@ def syrk(g: Builder, call: Call, a: str) -> str:
 
 
 def _with_axis(g: Builder, call: Call, number: str) -> str:
-    """Give the number of one matrix MXNet's shape."""
+    """Reshape the result for one matrix to MXNet's shape."""
     is_one = call.out_shapes[0] == (1,) and call.ndim == 2
     return g.reshape(number, [1]) if is_one else number
 
@@ -275,7 +275,7 @@ def col2im(g: Builder, call: Call, x: str) -> str:
 
 
 class Windows(NamedTuple):
-    """Where windows lie: spatial sizes (-1 unknown), kernel, stride, pads before and after."""
+    """Geometry of windows: spatial sizes (-1 unknown), kernel, stride, pads before and after."""
 
     sizes: list[int]
     kernel: list[int]
@@ -320,7 +320,7 @@ def _windows(call: Call, sizes: list[int]) -> Windows:
 
 
 def _within_reach(windows: Windows) -> tuple[Windows, list[int]]:
-    """Return the windows that touch data, and how many at the end do not."""
+    """Return the windows that cover data, and the number of those at the end that do not."""
     if not windows.is_known:
         return windows, [0] * len(windows.sizes)
     after = [min(a, k - 1) for a, k in zip(windows.after, windows.kernel, strict=True)]
@@ -448,7 +448,7 @@ def pooling(g: Builder, call: Call, x: str) -> str:
 
 @row("Pooling_v1")
 def pooling_v1(g: Builder, call: Call, x: str) -> str:
-    """Pool as MXNet's first version did: padding is zeros, a mean divides by the kernel."""
+    """Pool as MXNet's first version: padding with zeros, means divided by the kernel size."""
     kind = call.attrs["pool_type"]
     if call.attrs["global_pool"]:
         return _pool_all(g, call, x, kind, 4)
@@ -545,7 +545,6 @@ def standardize(
 
 
 def _as_axis(g: Builder, x: str, axis: int, rank: int) -> str:
-    """Give a vector the axes to multiply along one axis."""
     return x if axis == rank - 1 else g.reshape(x, [-1, *[1] * (rank - 1 - axis)])
 
 
@@ -632,7 +631,6 @@ def _attend(g: Builder, call: Call, attention: str, values: str, heads: int, siz
 
 
 def _heads(call: Call, parts: int) -> tuple[int, int]:
-    """Return the number of heads and the size of each, in data of so many parts."""
     heads = call.attrs["heads"]
     return heads, call.shape[-1] // (parts * heads)
 

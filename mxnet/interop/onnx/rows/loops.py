@@ -17,14 +17,12 @@ Info = tuple[str, torch.dtype, list[int] | None]
 
 
 def _child(g: Builder) -> Builder:
-    """Return a builder for a graph inside another."""
     child = Builder(g.opset, g)
     child.scope = g.scope
     return child
 
 
 def _graph_of(name: str, g: Builder, inputs: Sequence[Info], outputs: Sequence[Info]) -> Any:
-    """Return the nodes of a builder as an ONNX graph."""
     helper = load_onnx().helper
     infos = [
         [helper.make_tensor_value_info(n, onnx_dtype(t), s) for n, t, s in side]
@@ -67,7 +65,7 @@ def _write_loop(
     outputs: Sequence[str],
     dtypes: Sequence[torch.dtype],
 ) -> list[str]:
-    """Add a Loop whose body makes outputs, to be stacked, and then states."""
+    """Add a Loop whose body returns outputs, which are stacked, and then states."""
     count = call.attrs["num_out_data"]
     states, stacked = _infos(outputs, dtypes)[count:], _infos(outputs, dtypes)[:count]
     step, going, *carried = body.inputs
@@ -139,7 +137,7 @@ def while_loop(g: Builder, call: Call, *xs: str) -> list[str]:
 
 
 def _pad_steps(g: Builder, call: Call, x: str, output: int) -> str:
-    """Pad what a loop stacked with zeros, up to the largest number of steps."""
+    """Pad the stacked outputs of a loop with zeros, up to the maximum number of steps."""
     rank = len(call.out_shapes[output])
     limit = g.ints(call.attrs["max_iterations"])
     missing = g.Sub(limit, g.size_of(x, 0))
@@ -180,7 +178,7 @@ OP_TYPES = {"lstm": "LSTM", "gru": "GRU", "rnn_relu": "RNN", "rnn_tanh": "RNN"}
 
 
 class _NumberedWeights:
-    """Cuts packed parameters that are known numbers; runtimes then get plain constants."""
+    """Splits constant packed parameters; runtimes then get plain constants."""
 
     def __init__(self, g: Builder, packed: np.ndarray) -> None:
         self.g, self.packed = g, packed.ravel()
@@ -199,7 +197,7 @@ class _NumberedWeights:
 
 
 class _FedWeights:
-    """Cuts packed parameters that are an input of the model, when it runs."""
+    """Splits packed parameters that are an input of the model, at run time."""
 
     def __init__(self, g: Builder, packed: str) -> None:
         self.g, self.packed = g, packed

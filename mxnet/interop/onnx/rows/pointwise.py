@@ -59,7 +59,6 @@ def _is_numpy(call: Call) -> bool:
 
 
 def _integer_type(call: Call) -> torch.dtype:
-    """Return the type in which a function of integers is computed."""
     if _is_numpy(call):
         return INT64
     return INT32 if call.dtype in SMALL_TYPES else call.dtype
@@ -107,13 +106,13 @@ def square(g: Builder, call: Call, x: str) -> str:
     *("IdentityAttachKLSparseReg", "_contrib_gradientmultiplier", "_identity_with_attr_like_rhs"),
 )
 def identity(g: Builder, call: Call, x: str, *_: str) -> str:
-    """Pass a value on under the node's own name."""
+    """Pass a value through under the node's own name."""
     return g.Identity(x)
 
 
 @row("LinearRegressionOutput", "MAERegressionOutput", "SVMOutput", ignores=("label",))
 def training_output(g: Builder, call: Call, x: str, *_: str) -> str:
-    """Pass the data on: what the operator adds matters in training only."""
+    """Pass the data through: the operator has an effect in training only."""
     return x
 
 
@@ -237,7 +236,7 @@ def around(g: Builder, call: Call, x: str) -> str:
 
 @row("clip")
 def clip(g: Builder, call: Call, x: str) -> str:
-    """Limit to a range; its ends are cut to integers for arrays of those."""
+    """Clip to a range; for integer arrays its limits are truncated."""
     ends = [call.attrs["a_min"], call.attrs["a_max"]]
     if not is_float(call.dtype):
         limits = torch.iinfo(call.dtype)
@@ -506,7 +505,6 @@ _scalar("sub", "_scatter_minus_scalar")
 
 
 def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
-    """Return the angle of a point, in all four quadrants."""
     zero = g.scalar(0, dtype)
     is_axis = g.Equal(x, zero)
     ratio = g.Div(y, g.Where(is_axis, g.scalar(1, dtype), x))
@@ -517,7 +515,7 @@ def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
 
 
 def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
-    """Return sizes with the signs of other numbers; the sign of -0 is that of its reciprocal."""
+    """Return magnitudes with the signs of other numbers; -0 counts as negative."""
     zero = g.scalar(0, dtype)
     is_zero = g.Equal(sign, zero)
     inverse = g.Reciprocal(g.Where(is_zero, sign, g.scalar(1, dtype)))
@@ -527,7 +525,6 @@ def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
 
 
 def _polyval(g: Builder, call: Call, dtype: torch.dtype, p: str, x: str) -> str:
-    """Return a polynomial by Horner's rule."""
     output = g.Mul(x, g.scalar(0, dtype))
     for i in range(call.shapes[0][0]):
         output = g.Add(g.Mul(output, x), g.reshape(g.slice(p, [i], [i + 1], [0]), []))
@@ -539,7 +536,7 @@ def _power_of_two(g: Builder, x: str, dtype: torch.dtype) -> str:
 
 
 def _number(g: Builder, call: Call, dtype: torch.dtype, like: str) -> str:
-    """Return the scalar of an operator as often as an array has elements."""
+    """Return the scalar of an operator, repeated for each element of an array."""
     return g.Expand(g.scalar(call.attrs["scalar"], dtype), g.Shape(like))
 
 
@@ -613,7 +610,7 @@ def add_n(g: Builder, call: Call, *xs: str) -> str:
 
 @row("where")
 def where(g: Builder, call: Call, condition: str, x: str, y: str) -> str:
-    """Choose by a condition, which may have one number for each row."""
+    """Select by a condition, which may have one element per row."""
     chosen = g.cast(condition, call.dtypes[0], BOOL)
     rank = len(call.shapes[1])
     if call.ndim == 1 and rank > 1:
@@ -631,7 +628,7 @@ def numpy_where(g: Builder, call: Call, condition: str, x: str, y: str) -> str:
 
 @row("_npi_where_lscalar", "_npi_where_rscalar")
 def where_scalar(g: Builder, call: Call, condition: str, x: str) -> str:
-    """A number where a condition holds, or where it does not."""
+    """Select a number by a condition, or by its opposite."""
     dtype = call.dtypes[1]
     chosen = g.cast(condition, call.dtype, BOOL)
     pair = [g.scalar(call.attrs["scalar"], dtype), x]
@@ -705,7 +702,6 @@ def _softmax(g: Builder, op_type: str, x: str, axis: int, rank: int) -> str:
 
 
 def _along_axis(g: Builder, call: Call, op_type: str, x: str) -> str:
-    """Write a softmax with a temperature and a type to compute in."""
     temperature, name, inner = call.attrs["temperature"], call.attrs["dtype"], call.dtype
     if temperature is not None and temperature != 1.0:
         x = g.Div(x, g.scalar(temperature, call.dtype))
@@ -723,7 +719,7 @@ row("softmin")(lambda g, call, x: _along_axis(g, call, "Softmax", g.Neg(x)))
 
 @row("softmax")
 def softmax(g: Builder, call: Call, x: str, length: str = "") -> str:
-    """Shares of 1 along an axis, of the first `length` elements if that is given."""
+    """Softmax along an axis, over the first `length` elements if given."""
     if not length:
         return _along_axis(g, call, "Softmax", x)
     axis = call.axis
@@ -754,7 +750,7 @@ def softmax_output(g: Builder, call: Call, x: str, *_: str) -> str:
 
 @row("softmax_cross_entropy")
 def softmax_cross_entropy(g: Builder, call: Call, data: str, label: str) -> str:
-    """Sum of the negative logarithms of the shares of the labels."""
+    """Sum of the negative log-probabilities of the labels."""
     classes = g.cast(label, call.dtypes[1], INT64)
     logs = g.LogSoftmax(data, axis=1)
     picked = g.GatherElements(logs, g.unsqueeze(classes, 1), axis=1)

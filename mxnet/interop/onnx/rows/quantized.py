@@ -56,7 +56,7 @@ def quantize(
 
 
 def _ends(g: Builder, call: Call, x: str) -> list[str]:
-    """Return the calibrated range, or else that of the array itself."""
+    """Return the calibrated range, or else the array's own range."""
     low, high = call.attrs["min_calib_range"], call.attrs["max_calib_range"]
     if low is None or high is None:
         return [g.reduce(k, x, None, False) for k in ("ReduceMin", "ReduceMax")]
@@ -70,7 +70,7 @@ def constant(g: Builder, *names: str) -> list[np.ndarray] | None:
 
 
 def scale_of(g: Builder, low: str, high: str, steps: float) -> str:
-    """Return the real number of a step, as a scalar; a constant where the range is one."""
+    """Return the scale of a step as a scalar; a constant if the range is constant."""
     ends = constant(g, low, high)
     if ends is None:
         return g.reshape(g.Div(larger_end(g, low, high), g.scalar(steps, FLOAT)), [])
@@ -90,7 +90,7 @@ def quantize_by_inputs(g: Builder, call: Call, x: str, low: str, high: str) -> l
 
 @row("_contrib_quantize_v2")
 def quantize_v2(g: Builder, call: Call, x: str) -> list[str]:
-    """Quantize to a range that calibration found, or to that of the array itself."""
+    """Quantize to the calibrated range, or to the array's own range."""
     dtype = call.out_dtypes[0]
     low, high = _ends(g, call, x)
     return quantize(g, x, low, high, dtype, HALF_STEPS[dtype])
@@ -159,7 +159,6 @@ def _steps(
 
 
 def _weights(g: Builder, weight: str, steps: str, count: int) -> str:
-    """Return the real weights."""
     if count == 1:
         number = g.initializers.get(steps)
         scale = g.reshape(steps, []) if number is None else g.array(number.reshape(()))
@@ -168,7 +167,7 @@ def _weights(g: Builder, weight: str, steps: str, count: int) -> str:
 
 
 def _bias(g: Builder, call: Call, bias: str, bias_step: str, step: np.ndarray | None) -> str:
-    """Return the real bias; in steps of the sums where these are known, as runtimes want it."""
+    """Return the real bias; in steps of the sums if these are known, as runtimes require."""
     integers, bias_number = call.constant(2), g.initializers.get(bias_step)
     if integers is None or bias_number is None or step is None:
         return g.Mul(g.cast(bias, call.dtypes[2], FLOAT), bias_step)

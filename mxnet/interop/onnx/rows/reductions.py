@@ -14,7 +14,7 @@ NEEDS_REDUCED_SIZES = "needs the reduced sizes as numbers."
 
 
 def _axes(call: Call, key: str = "axis") -> list[int]:
-    """Return the axes that are reduced in order; none are all, and `exclude` means the others."""
+    """Return the reduced axes in order: all if none are given, the others with `exclude`."""
     axes, rank = call.attrs[key], call.ndim
     if not axes and not isinstance(axes, int):
         return list(range(rank))
@@ -23,7 +23,7 @@ def _axes(call: Call, key: str = "axis") -> list[int]:
 
 
 def _with_axis(g: Builder, call: Call, value: str) -> str:
-    """Give a full reduction, which has no axes in ONNX, MXNet's shape."""
+    """Reshape a full reduction, which has no axes in ONNX, to MXNet's shape."""
     is_partial = call.attrs.get("keepdims") or len(_axes(call)) < call.ndim
     return value if is_partial or call.out_shapes[0] != (1,) else g.reshape(value, [1])
 
@@ -41,7 +41,7 @@ def _reduce(g: Builder, call: Call, op_type: str, x: str) -> str:
 
 @row("mean")
 def mean(g: Builder, call: Call, x: str) -> str:
-    """Mean; that of integers is their sum, wrapped in their type, divided and cut."""
+    """Mean; of integers, the sum with wraparound, then truncating division."""
     if is_float(call.dtype):
         return _reduce(g, call, "ReduceMean", x)
     total = _reduce(g, call, "ReduceSum", x)
@@ -297,7 +297,7 @@ row("argsort")(lambda g, call, x: g.cast(_top(g, call, x)[1], INT64, call.out_dt
 
 @row("topk", first_suffix=lambda call: "0" if call.attrs["ret_typ"] in ("value", "both") else "")
 def topk(g: Builder, call: Call, x: str) -> str | list[str]:
-    """The largest elements: what or where they are, or a mask."""
+    """The largest elements: their values, indices or a mask."""
     values, indices, line, axis = _top(g, call, x, call.attrs["k"])
     kind = call.attrs["ret_typ"]
     if kind == "value":

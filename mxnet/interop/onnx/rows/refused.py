@@ -1,4 +1,4 @@
-"""Why operators are not exported, in words that say what to do instead."""
+"""Reasons why operators are not exported, and alternatives."""
 
 from __future__ import annotations
 

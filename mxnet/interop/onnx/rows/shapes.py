@@ -78,7 +78,7 @@ def at_least(g: Builder, call: Call, *xs: str) -> list[str]:
 
 @row("reshape_like")
 def reshape_like(g: Builder, call: Call, x: str, like: str) -> str:
-    """Take the shape of another array, or a part of it."""
+    """Reshape to the shape of another array, or to a part of it."""
     if UNKNOWN not in call.out_shapes[0]:
         return g.reshape(x, call.out_shapes[0])
     if all(call.attrs[k] is None for k in ("lhs_begin", "lhs_end", "rhs_begin", "rhs_end")):
@@ -118,7 +118,6 @@ def transpose(g: Builder, call: Call, x: str) -> str:
 
 
 def _swapped(rank: int, a: int, b: int) -> list[int]:
-    """Return the order of axes with two of them exchanged."""
     order = list(range(rank))
     order[a], order[b] = order[b], order[a]
     return order
@@ -164,7 +163,7 @@ def rot90(g: Builder, call: Call, x: str) -> str:
 
 @row("_np_roll")
 def roll(g: Builder, call: Call, x: str) -> str:
-    """Move elements along axes; what falls out comes in at the other end."""
+    """Shift elements cyclically along axes."""
     shift, is_flat = call.attrs["shift"], call.attrs["axis"] is None
     if is_flat:
         output, axes, sizes = g.reshape(x, [-1]), [0], [math.prod(call.shape)]
@@ -193,7 +192,7 @@ def roll(g: Builder, call: Call, x: str) -> str:
 def rearrange(g: Builder, call: Call, x: str) -> str:
     """Gather elements of the flattened array, with zeros where there is none.
 
-    Where each goes follows from the shape: the operator is run on the numbers of the elements.
+    Each element's position depends on the shape: the operator is run on the element indices.
     """
     call.require_sizes(call.shape, NEEDS_SHAPE)
     count = math.prod(call.shape)

@@ -338,7 +338,7 @@ def box_decode(g: Builder, call: Call, data: str, anchors: str) -> str:
 
 
 def _apart_by_class(g: Builder, boxes: str, ids: str) -> str:
-    """Shift the boxes of each class to a place of their own, so that only equals compete."""
+    """Shift the boxes of each class to a separate region, so that only equal classes overlap."""
     high = g.reduce("ReduceMax", boxes, None, False)
     low = g.reduce("ReduceMin", boxes, None, False)
     distance = g.Add(g.Sub(high, low), g.scalar(1, FLOAT))
@@ -367,7 +367,6 @@ def _best(g: Builder, scores: str, count: str) -> tuple[str, str]:
 
 
 def _limit_scores(g: Builder, scores: str, topk: int, size: int) -> str:
-    """Keep the scores of the best `topk` only."""
     if topk <= 0 or (size != UNKNOWN and topk >= size):
         return scores
     values, indices = _best(g, scores, g.ints(topk))
@@ -524,7 +523,6 @@ def _anchors(call: Call) -> np.ndarray:
 
 
 def _move_anchors(g: Builder, call: Call, offsets: str) -> str:
-    """Apply offsets ``(batch, n, 4)`` to the anchors."""
     anchors = _anchors(call)
     if call.attrs["iou_loss"]:
         return g.Add(offsets, g.array(anchors))

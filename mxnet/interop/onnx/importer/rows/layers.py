@@ -83,7 +83,7 @@ def det(node: OnnxNode, x: Value) -> Any:
 
 @imports("Einsum")
 def einsum(node: OnnxNode, *values: Value) -> Any:
-    """Sums of products by letters; one or two operands become matrix products."""
+    """Import Einsum; one or two operands become matrix products."""
     equation = node.get("equation").replace(" ", "")
     if "." in equation:
         return _general_einsum(node, equation, values)
@@ -113,7 +113,7 @@ def _reduce_to(x: Any, letters: str, out: str) -> Any:
 
 
 def _pair(values: tuple[Value, ...], parts: list[str], out: str) -> Any:
-    """Move shared letters to the front, summed ones together, and multiply as matrices."""
+    """Move shared letters to the front and summed ones together, then multiply as matrices."""
     (a, b), (left, right) = values, parts
     sizes = dict(zip(left + right, (*a.sizes, *b.sizes), strict=True))
     rest_a = "".join(c for c in left if c in right or c in out)
@@ -213,7 +213,7 @@ def _rotate(x: Any, angles: list[Any], is_interleaved: bool) -> Any:
 
 
 class Window(NamedTuple):
-    """Where windows lie: kernel, stride, dilation and pads (before, after) of the spatial axes."""
+    """Windows: kernel, stride, dilation and pads (before, after) of the spatial axes."""
 
     kernel: list[int]
     stride: list[int]
@@ -298,7 +298,7 @@ def convolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> A
 
 @imports("ConvTranspose")
 def deconvolution(node: OnnxNode, x: Value, w: Value, b: Value | None = None) -> Any:
-    """Transposed convolution; uneven pads are cut off afterward."""
+    """Transposed convolution; uneven pads are cropped afterward."""
     group, where = node.get("group", 1), window(node, x, w.sizes[2:], transposed=True)
     kernel = where.kernel
     extra = list(node.get("output_padding") or [0] * len(kernel))
@@ -368,7 +368,7 @@ def _pads_after(node: OnnxNode, x: Value, where: Window) -> list[int]:
 
 @imports("MaxUnpool")
 def max_unpool(node: OnnxNode, x: Value, indices: Value, shape: Value | None = None) -> Any:
-    """Put elements back where a pooling took them from."""
+    """Scatter elements to the positions from which a pooling took them."""
     where = window(node, x)
     sides = zip(x.sizes[2:], *where, strict=True)
     small = (*x.sizes[:2], *((n - 1) * s + k - b - a for n, k, s, _, b, a in sides))
@@ -440,7 +440,6 @@ def average_pool(node: OnnxNode, x: Value) -> Any:
 
 
 def _counts(sizes: Sequence[int], where: Window, after: list[int], with_pad: bool) -> np.ndarray:
-    """Return the number of elements that each window averages."""
     counts = np.ones((1, 1), np.float32)
     for i, n in enumerate(sizes):
         before, kernel, stride = where.before[i], where.kernel[i], where.stride[i]
@@ -509,7 +508,7 @@ def batch_norm(node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value,
 def _batch_norm_training(
     node: OnnxNode, x: Value, gamma: Value, beta: Value, mean: Value, var: Value
 ) -> list[Any]:
-    """Normalize by the batch's own statistics and return the moved ones too."""
+    """Normalize by the batch's own statistics; return the updated running statistics too."""
     eps, momentum = node.get("epsilon", 1e-5), node.get("momentum", 0.9)
     now, distance, spread = _moments(x.symbol, (0, *range(2, x.rank)))
     shape = (1, -1) + (1,) * (x.rank - 2)

@@ -29,7 +29,7 @@ def _check_tensors(node: OnnxNode, values: Any) -> None:
 
 @imports("If")
 def branch(node: OnnxNode, condition: Value) -> Any:
-    """Run one of two bodies; a constant condition leaves the other out."""
+    """Run one of two bodies; with a constant condition only that body is imported."""
     importer, attrs = node.importer, node.attrs
     if condition.constant is not None:
         chosen = attrs["then_branch" if condition.constant.all() else "else_branch"]
@@ -81,7 +81,7 @@ def loop(node: OnnxNode, trips: Value | None, condition: Value | None, *states: 
 
 
 def _unroll(node: OnnxNode, graph: Any, count: int, states: Any) -> list[Any]:
-    """Run the body at import for every step: sequences exist there only."""
+    """Run the body at import for every step: sequences exist at import only."""
     importer, names = node.importer, [i.name for i in graph.input]
     held, columns = list(states), []
     for step in range(count):
@@ -120,7 +120,7 @@ def _count_loop(node: OnnxNode, graph: Any, count: int, states: tuple[Value, ...
 def _step(
     node: OnnxNode, graph: Any, step: Any, going: Any, states: tuple[Value, ...], held: Any
 ) -> tuple[Any, list[Any]]:
-    """Build one step; returns whether to go on, and the new states with what is stacked."""
+    """Build one step; return the continue condition, and the new states with stacked outputs."""
     importer = node.importer
     names = [i.name for i in graph.input]
     shape = () if is_np_shape() else (1,)
@@ -148,12 +148,12 @@ def _stable_shape(importer: Any, graph: Any, name: str, like: Value) -> Any:
 
 
 def _keep(step: Any, held: Any) -> list[Any]:
-    """Return the loop's variables as further outputs: MXNet wants all of them used."""
+    """Return the loop's variables as further outputs: MXNet requires all of them to be used."""
     return [F.identity(x) for x in (step, *held)]
 
 
 def _drop_axis(node: OnnxNode, graph: Any, stacked: Any, output: int) -> Any:
-    """Drop the axis that numbers without axes have outside NumPy's shapes."""
+    """Drop the axis that scalars have outside NumPy shape semantics."""
     name = graph.output[output + 1].name
     is_scalar = node.importer.shapes.get(name) == ()
     return F.reshape(stacked, shape=(-1,)) if is_scalar and not is_np_shape() else stacked
@@ -268,7 +268,7 @@ def _scan_body(
 
 
 def _batched_scan(node: OnnxNode, graph: Any, count: int, values: tuple[Value, ...]) -> Any:
-    """The first form of Scan, which runs for every sample of a batch by itself."""
+    """The first version of Scan, which runs separately for every sample of a batch."""
     _check_tensors(node, values)
     batch = values[0].sizes[0]
     n_states = len(values) - count
@@ -294,7 +294,7 @@ DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RN
 
 
 def _swap(node: OnnxNode, x: Any) -> Any:
-    """Exchange time or directions with the batch where that is the first axis."""
+    """Exchange time or directions with the batch if the batch is the first axis."""
     return F.swapaxes(x, dim1=0, dim2=1) if node.flag("layout") else x
 
 
@@ -304,7 +304,7 @@ def _reorder(weight: np.ndarray, kind: str, size: int) -> np.ndarray:
 
 
 def _mode(node: OnnxNode, directions: int) -> str | None:
-    """Return MXNet's name of the layer, None if it has no such functions."""
+    """Return MXNet's name of the layer, or None if MXNet lacks its activation functions."""
     kind = node.op_type
     functions = node.get("activations") or DEFAULTS[kind] * directions
     per_direction = len(DEFAULTS[kind])
@@ -338,7 +338,6 @@ def _needs_steps(node: OnnxNode, rest: tuple[Value | None, ...], *weights: Value
 
 
 def _run_steps(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None) -> Any:
-    """Return a layer that runs step by step."""
     kind = node.op_type
     directions = 2 if node.get("direction", "forward") == "bidirectional" else 1
     names = ("bias", "lengths", "state", "cell", "peepholes")
@@ -370,7 +369,6 @@ def _run_steps(node: OnnxNode, x: Value, w: Value, r: Value, *rest: Value | None
 
 
 def _pack(node: OnnxNode, w: np.ndarray, r: np.ndarray, b: np.ndarray | None) -> np.ndarray:
-    """Return all weights and biases as MXNet packs them."""
     kind, size = node.op_type, node.get("hidden_size")
     gates, directions = len(ORDER[kind]), w.shape[0]
     if b is None:

@@ -117,7 +117,7 @@ def is_inf(node: OnnxNode, x: Value) -> Any:
 
 
 def _align(node: OnnxNode, a: Value, b: Value) -> tuple[Any, Any]:
-    """Return both symbols; before opset 7 the second starts at an axis that is given."""
+    """Return both symbols; before opset 7 the second one is aligned to a given axis."""
     axis = node.get("axis")
     if node.opset >= 7 or not node.get("broadcast") or axis is None:
         return a.symbol, b.symbol
@@ -185,7 +185,7 @@ def modulo(node: OnnxNode, a: Value, b: Value) -> Any:
 
 @imports("Where")
 def where(node: OnnxNode, condition: Value, x: Value, y: Value) -> Any:
-    """Choose by a condition; all three are broadcast."""
+    """Select by a condition; all three inputs are broadcast."""
     is_plain = condition.shape == x.shape == y.shape and x.shape is not None and not x.is_bool
     function = F.where if is_plain else internal._npi_where
     return function(condition.symbol, x.symbol, y.symbol, name=node.name)
@@ -207,7 +207,7 @@ def round_even(node: OnnxNode, x: Value) -> Any:
 
 @imports("Clip")
 def clip(node: OnnxNode, x: Value, low: Value | None = None, high: Value | None = None) -> Any:
-    """Limit to a range, whose ends may be absent."""
+    """Clip to a range, whose limits are optional."""
     if any(v is not None and v.constant is None for v in (low, high)):
         return _clip_by_symbols(node, x, low, high)
     if x.is_float:
@@ -278,7 +278,6 @@ def prelu(node: OnnxNode, x: Value, slope: Value) -> Any:
 
 
 def _gated(op_type: str, gate: Any) -> None:
-    """Import a product of the input and a function of it."""
     imports(op_type)(lambda node, x: F.elemwise_mul(x.symbol, gate(node, x.symbol), name=node.name))
 
 
@@ -298,7 +297,7 @@ def gelu(node: OnnxNode, x: Value) -> Any:
 
 @imports("Dropout")
 def dropout(node: OnnxNode, x: Value, ratio: Value | None = None, mode: Value | None = None) -> Any:
-    """Drop elements in training; a prediction passes them on."""
+    """Drop elements in training; a no-op in prediction."""
     is_training = mode is not None and bool(node.constant(mode, "training_mode"))
     if is_training and (ratio is None or float(node.constant(ratio, "ratio")) != 0):
         raise node.unsupported("is in training mode.")

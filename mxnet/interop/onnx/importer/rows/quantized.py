@@ -18,7 +18,7 @@ LIMITS = {
 
 
 def _match_axes(node: OnnxNode, value: Value, x: Value) -> Any:
-    """Return a scale or zero point with the axes to meet the data."""
+    """Return a scale or zero point, reshaped to broadcast with the data."""
     block = node.get("block_size", 0)
     if value.shape is None or len(value.shape) == 0 or x.rank == 0:
         return F.reshape(value.symbol, shape=(1,) * max(x.rank, 1))
@@ -45,7 +45,7 @@ def dequantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None
 
 
 def _saturate(node: OnnxNode, x: Any, dtype: str) -> Any:
-    """Return rounded numbers limited to a type, in it or in the wider one that MXNet has."""
+    """Return rounded numbers clipped to a type, stored in it or in MXNet's wider type."""
     low, high = LIMITS[dtype]
     held = node.importer.integers.widen_type(np.dtype(dtype))
     return F.cast(F.clip(x, a_min=low, a_max=high), dtype=held.name, name=node.name)
@@ -58,7 +58,7 @@ def _check_type(node: OnnxNode, dtype: str) -> None:
 
 @imports("QuantizeLinear")
 def quantize(node: OnnxNode, x: Value, scale: Value, zero: Value | None = None) -> Any:
-    """``round(x / scale) + zero``, limited to the type."""
+    """``round(x / scale) + zero``, clipped to the type."""
     dtype = node.stored_dtype()
     name = dtype.name if dtype is not None else "uint8"
     _check_type(node, name)
@@ -105,7 +105,6 @@ def _conv_attrs(node: OnnxNode, x: Value, w: Value) -> dict[str, Any]:
 
 
 def _requantize(node: OnnxNode, total: Any, factor: Any, zero: Value, rank: int) -> Any:
-    """Return 8-bit numbers from 32-bit sums."""
     name = zero.dtype.name
     _check_type(node, name)
     scaled = F.broadcast_mul(F.cast(total, dtype="float32"), factor)

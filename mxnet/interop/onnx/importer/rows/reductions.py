@@ -42,7 +42,7 @@ def _reduce_nothing(node: OnnxNode, x: Value, axes: tuple[int, ...] | None, keep
 
 
 def _axes(node: OnnxNode, x: Value, axes: Value | None) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the axes (None is all) and whether nothing happens."""
+    """Return the axes (None is all) and whether the reduction is a no-op."""
     chosen = node.ints("axes", axes)
     if not chosen:
         return None, node.flag("noop_with_empty_axes")
@@ -181,7 +181,7 @@ def hardmax(node: OnnxNode, x: Value) -> Any:
 
 
 def _hardmax(x: Any, axis: int, rank: int, dtype: str) -> Any:
-    """Compare positions with that of the largest element, so that sizes need not be known."""
+    """Compare positions with that of the largest element, which works for unknown sizes."""
     positions = F.contrib.arange_like(F.cast(x, dtype="float32"), axis=axis)
     positions = F.reshape(positions, shape=(1,) * axis + (-1,) + (1,) * (rank - 1 - axis))
     largest = F.cast(F.argmax(x, axis=axis, keepdims=True), dtype="float32")
@@ -189,7 +189,6 @@ def _hardmax(x: Any, axis: int, rank: int, dtype: str) -> Any:
 
 
 def _nll(node: OnnxNode, logs: Any, x: Value, target: Value, weight: Value | None) -> Any:
-    """Return the negative logarithm at each target, weighted, and reduced as asked."""
     ignored, shares = node.get("ignore_index"), None
     classes = F.cast(target.symbol, dtype="int64")
     if weight is not None:
@@ -221,7 +220,7 @@ def nll_loss(node: OnnxNode, x: Value, target: Value, weight: Value | None = Non
 def softmax_cross_entropy(
     node: OnnxNode, x: Value, target: Value, weight: Value | None = None
 ) -> Any:
-    """Cross entropy of scores; the second output is the logarithm of the shares."""
+    """Cross entropy of scores; the second output is the log-probabilities."""
     logs = F.log_softmax(x.symbol, axis=1)
     loss = _nll(node, logs, x, target, weight)
     return [loss, logs][: len(node.output_names)]

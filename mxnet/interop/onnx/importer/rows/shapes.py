@@ -163,7 +163,6 @@ def split(node: OnnxNode, x: Value, sizes: Value | None = None) -> Any:
 
 
 def _part(node: OnnxNode, x: Value, axis: int, begin: int, end: int) -> Any:
-    """Return a range of an axis that may have no elements."""
     if begin < end:
         return F.slice_axis(x.symbol, axis=axis, begin=begin, end=end)
     bounds = [node.parameter(np.array([n], np.int64), "range") for n in (begin, end, axis, 1)]
@@ -201,7 +200,7 @@ def slice_ranges(
 
 
 def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
-    """Ranges that are known only when the model runs."""
+    """Slices whose ranges are known only at run time."""
     count = starts.sizes[0] if starts.shape and starts.shape[0] else ends.sizes[0]
     inputs = (("starts", starts, ()), ("ends", ends, ()))
     inputs += (("axes", axes, range(count)), ("steps", steps, [1] * count))
@@ -215,7 +214,7 @@ def _dynamic_slice(node: OnnxNode, x: Value, starts: Any, ends: Any, axes: Any, 
 
 
 def _bounds(begin: int, end: int, step: int, size: int | None) -> tuple[int | None, int | None]:
-    """Return bounds as MXNet takes them; what lies outside an axis is open."""
+    """Return bounds as MXNet takes them; None for those outside an axis."""
     far = 2**31 - 1
     if size is not None:
         begin, end, _ = slice(begin, end, step).indices(size)
@@ -264,7 +263,7 @@ def pad(
     value: Value | None = None,
     axes: Value | None = None,
 ) -> Any:
-    """Pad with a constant, the edge, a reflection, or around."""
+    """Pad with a constant, the edge, a reflection, or wraparound."""
     if _is_dynamic(pads, value):
         return _dynamic_pad(node, x, pads, value, axes)
     widths = node.required_ints("pads", pads)
@@ -287,7 +286,7 @@ def pad(
 
 
 def _dynamic_pad(node: OnnxNode, x: Value, pads: Any, value: Any, axes: Value | None) -> Any:
-    """Widths or a number that are known only when the model runs."""
+    """Pad with widths or a value that are known only at run time."""
     widths = pads.symbol
     if axes is not None:
         chosen = [x.axis(a) for a in node.required_ints("axes", axes)]
@@ -331,7 +330,7 @@ def _pad_axis(
 
 @imports("CenterCropPad")
 def center_crop_pad(node: OnnxNode, x: Value, shape: Value) -> Any:
-    """Cut or pad to sizes, equally on both sides."""
+    """Crop or pad to sizes, equally on both sides."""
     axes = node.ints("axes") or list(range(x.rank))
     output = x.symbol
     for a, size in zip(axes, node.required_ints("shape", shape), strict=True):
@@ -521,8 +520,6 @@ def eye_like(node: OnnxNode, x: Value) -> Any:
 
 
 def _draw(op_type: str, function: Any, first: tuple[str, float], second: tuple[str, float]) -> None:
-    """Import random numbers of a shape, or of the shape of an array."""
-
     @imports(op_type, f"{op_type}Like")
     def draw(node: OnnxNode, like: Value | None = None) -> Any:
         shape = tuple(like.sizes) if like is not None else tuple(node.get("shape"))
@@ -538,7 +535,7 @@ _draw("RandomNormal", F.random.normal, ("mean", 0.0), ("scale", 1.0))
 
 @imports("Multinomial")
 def multinomial(node: OnnxNode, x: Value) -> Any:
-    """Random classes by the logarithms of their shares."""
+    """Random classes by their log-probabilities."""
     dtype = load_onnx().helper.tensor_dtype_to_np_dtype(node.get("dtype", 6)).name
     shape = (node.get("sample_size", 1),)
     return F.sample_multinomial(F.softmax(x.symbol), shape=shape, dtype=dtype)
@@ -568,7 +565,6 @@ def _items(node: OnnxNode, sequence: Any) -> list[Value]:
 
 
 def _sequence(node: OnnxNode, items: list[Any]) -> SequenceValue:
-    """Return a sequence of values or symbols."""
     name = node.output_names[0]
     values = [
         item if isinstance(item, Value) else node.importer.complete(Value(f"{name}_{i}", item))
@@ -627,7 +623,7 @@ def concat_from_sequence(node: OnnxNode, sequence: Any) -> Any:
 
 @imports("SplitToSequence")
 def split_to_sequence(node: OnnxNode, x: Value, split: Value | None = None) -> Any:
-    """Parts of an axis; without sizes each slice is a tensor, without the axis if asked."""
+    """Parts of an axis; without sizes each slice is a tensor, optionally without the axis."""
     axis = x.axis(node.get("axis", 0))
     size = x.sizes[axis]
     sizes = [1] * size
@@ -649,7 +645,7 @@ def split_to_sequence(node: OnnxNode, x: Value, split: Value | None = None) -> A
 
 @imports("SequenceMap")
 def sequence_map(node: OnnxNode, sequence: Any, *rest: Any) -> Any:
-    """The results of a body for each tensor; further sequences are read along."""
+    """The results of a body for each tensor; further sequences are iterated in parallel."""
     graph, first = node.attrs["body"], _items(node, sequence)
     names = [i.name for i in graph.input]
     rows = []

@@ -44,7 +44,6 @@ def _positions(node: OnnxNode, new: int, old: int, scale: float, roi: tuple[floa
 
 
 def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> np.ndarray:
-    """Return the weight of every old element in every new one."""
     mode = node.get("mode", "nearest")
     rows = np.arange(len(positions))
     weights = np.zeros((len(positions), old))
@@ -71,7 +70,7 @@ def _weights(node: OnnxNode, positions: np.ndarray, old: int, scale: float) -> n
 def _smooth_weights(
     node: OnnxNode, mode: str, positions: np.ndarray, old: int, scale: float
 ) -> np.ndarray:
-    """Return shares of a kernel that is as wide as the pixels that one new pixel covers."""
+    """Return the weights of a kernel as wide as the old pixels under one new pixel."""
     sources = np.arange(-old, 2 * old)
     shares = _kernel(node, mode, (positions[:, None] - sources) * scale)
     if node.get("exclude_outside", 0):
@@ -143,7 +142,7 @@ def _repeats(node: OnnxNode, targets: list[Value]) -> bool:
 
 
 def _can_run_time(node: OnnxNode) -> bool:
-    """Whether sizes may be computed: not for the rare options."""
+    """Whether sizes may be computed at run time; rare options do not support it."""
     rare = ("axes", "antialias", "exclude_outside")
     policy = node.get("keep_aspect_ratio_policy", "stretch")
     return (
@@ -218,7 +217,6 @@ def _is_plain_nearest(node: OnnxNode, factors: list[float]) -> bool:
 
 
 def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: Value) -> Any:
-    """Multiply one axis with a matrix."""
     rank = x.rank
     dtype = x.dtype.name if x.is_float else "float32"
     symbol = data if x.is_float else F.cast(data, dtype="float32")
@@ -230,7 +228,6 @@ def _multiply_axis(node: OnnxNode, data: Any, matrix: np.ndarray, axis: int, x: 
 
 
 def _fill_outside(node: OnnxNode, data: Any, positions: Any, old: int, axis: int, rank: int) -> Any:
-    """Put the extrapolation value where a place lies outside the axis."""
     inside = ((positions >= 0) & (positions <= old - 1)).astype(np.float32)
     if inside.all():
         return data
@@ -306,7 +303,7 @@ def non_max_suppression(
     overlap: Value | None = None,
     least: Value | None = None,
 ) -> Any:
-    """Keep boxes that no better one covers."""
+    """Keep boxes that do not overlap with a better one."""
     defaults = (np.zeros(1, np.int64), np.zeros(1, np.float32), np.full(1, -np.inf, np.float32))
     bounds = [
         F.reshape(v.symbol, shape=(1,)) if v is not None else node.parameter(default, "default")
@@ -360,7 +357,7 @@ def deform_conv(
 
 @imports("Col2Im")
 def col2im(node: OnnxNode, x: Value, image: Value, block: Value) -> Any:
-    """Add columns of patches back into images; uneven pads are cut off afterward."""
+    """Add columns of patches back into images; uneven pads are cropped afterward."""
     sizes, kernel = node.required_ints("image_shape", image), node.ints("block_shape", block)
     rank = len(sizes)
     pads = node.get("pads") or [0] * 2 * rank
