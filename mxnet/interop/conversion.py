@@ -24,7 +24,7 @@ from ..formats.model_files import named_params, write_symbol
 from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..visualization.tracking import progress
-from .isolated import run_file
+from .comparison.isolated import run_file
 from .onnx.export import build_model, write_model
 from .source import (
     Change,
@@ -165,7 +165,7 @@ def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report)
     """Compare a file, which runs in a process of its own, with the model."""
     results = run_file(file, cases)
     for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
-        report.add(name, compare(results[name], source.run_as_written(feed)))
+        report.add(name, compare(results[name], source.run_as_written(feed), source.sets))
 
 
 def _all_cases(source: Model, dynamic: dict[str, tuple] | None, inputs: Any) -> dict[str, Feed]:
