@@ -346,6 +346,10 @@ class Report:
         What was compared, with the differences.
     change
         What an 8-bit model gains in size and time, and how often it decides otherwise.
+    notes
+        What else is to know, such as which sizes are frozen.
+    sizes
+        The shapes of the inputs, with names in place of the sizes that are free.
 
     >>> report = Report("onnx", 1e-5)
     >>> report.add("zeros", [Difference(0.0, 0.0)])
@@ -358,6 +362,8 @@ class Report:
     path: str | None = None
     rows: dict[str, list[Difference]] = field(default_factory=dict)
     change: Change | None = None
+    notes: list[str] = field(default_factory=list)
+    sizes: dict[str, tuple] = field(default_factory=dict)
 
     def add(self, name: str, differences: list[Difference]) -> None:
         """Add the differences of one set of inputs."""
@@ -391,6 +397,7 @@ class Report:
         if self.change is not None:
             lines.append(str(self.change))
         verdict = "agree" if self.passed else "DISAGREE"
+        lines += self.notes
         return "\n".join([*lines, f"both sides {verdict} within {self.tolerance:.0e}"])
 
 
