@@ -362,6 +362,7 @@ def weights(parser: Parser) -> None:
     mx weights
     mx weights resnet50_v1
     mx weights resnet50_v1 --from resnet50-0676ba61.pth --output resnet50
+    mx weights resnet50_v1 --to torchvision --output resnet50.pth
     """
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="a network of the zoo; without it all are listed")
@@ -371,7 +372,17 @@ def weights(parser: Parser) -> None:
         metavar="FILE",
         help="weights to convert: .params, .pth, .safetensors, .onnx, a folder or hf://owner/name",
     )
-    add("--output", "-o", metavar="PREFIX", help="prefix of the files to write; default: NAME")
+    add(
+        "--to",
+        choices=("torchvision",),
+        help="write the zoo's weights, or those of --from, under torchvision's names",
+    )
+    add(
+        "--output",
+        "-o",
+        metavar="PREFIX",
+        help="prefix of the files to write, or the .pth or .safetensors file for torchvision",
+    )
     add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)
