@@ -384,7 +384,7 @@ def update_torch(kind: Callable[..., torch.optim.Optimizer], **options: Any) -> 
     return prepare
 
 
-OPTIMIZERS = (
+OPTIMIZERS: tuple[tuple[str, Callable[[], Step], Callable[[], Step] | None], ...] = (
     ("SGD", update("sgd"), update_torch(torch.optim.SGD, lr=0.01)),
     (
         "SGD with momentum",
@@ -532,5 +532,8 @@ ROWS = (
         predict(Attention, vectors_of_text),
         predict_torch(AttentionTorch, vectors_of_text_torch),
     ),
-    *(Row(f"{name} over {PARAMETERS} parameters", *sides) for name, *sides in OPTIMIZERS),
+    *(
+        Row(f"{name} over {PARAMETERS} parameters", ours, theirs)
+        for name, ours, theirs in OPTIMIZERS
+    ),
 )

@@ -148,6 +148,12 @@ def _truth(text: str) -> bool:
     return text.lower() not in ("0", "false", "no")
 
 
+def _add_outputs(parser: Parser) -> None:
+    parser.add_argument(
+        "--outputs", metavar="NAME,...", help="cut the network: convert what these nodes need"
+    )
+
+
 def _add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -254,7 +260,8 @@ def convert(parser: Parser) -> None:
     """Convert a model, run both on random and edge inputs, and write it if they agree.
 
     mx convert model --to onnx --shape data=1,3,224,224 --output model.onnx
-    mx convert model --to torch --shape data=1,3,224,224 --dynamic-batch
+    mx convert model --to torch --shape data=1,3,224,224 --dynamic data:2=height,3=width
+    mx convert ssd --to onnx --shape 1,3,300,300 --outputs multibox_loc_pred,cls_prob
     mx convert model --to int8 --input images.npy
     mx convert model --to web --shape data=1,3,224,224 --output site
 
@@ -293,8 +300,17 @@ def convert(parser: Parser) -> None:
         nargs="?",
         const=0,
         metavar="AXIS",
-        help="leave this axis of all inputs free, by default the first (onnx, torch)",
+        help="fail unless this axis of all inputs, by default the first, is free (onnx, torch)",
     )
+    add(
+        "--dynamic",
+        action="append",
+        default=[],
+        metavar="NAME:AXIS=SIZE,...",
+        help="leave sizes free, such as data:2=height,3=width, besides the batch, which is free "
+        "where the model allows it; none: freeze all (onnx, torch)",
+    )
+    _add_outputs(parser)
     add("--opset", type=_positive, help="version of ONNX's operators to write; default: 13")
     add(
         "--runtime",
@@ -322,7 +338,7 @@ def port(parser: Parser) -> None:
     add = parser.add_argument
     add("--output", "-o", metavar="FOLDER", help="folder to write; default: MODEL-torch")
     add("--name", metavar="CLASS", help="name of the model's class; default: from the file")
-    add("--outputs", metavar="NAME,...", help="cut the network: port what these nodes need")
+    _add_outputs(parser)
     add(
         "--input",
         "-i",
@@ -343,6 +359,7 @@ def weights(parser: Parser) -> None:
     mx weights
     mx weights resnet50_v1
     mx weights resnet50_v1 --from resnet50-0676ba61.pth --output resnet50
+    mx weights resnet50_v1 --to torchvision --output resnet50.pth
     """
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="a network of the zoo; without it all are listed")
@@ -352,7 +369,17 @@ def weights(parser: Parser) -> None:
         metavar="FILE",
         help="weights to convert: .params, .pth, .safetensors, .onnx, a folder or hf://owner/name",
     )
-    add("--output", "-o", metavar="PREFIX", help="prefix of the files to write; default: NAME")
+    add(
+        "--to",
+        choices=("torchvision",),
+        help="write the zoo's weights, or those of --from, under torchvision's names",
+    )
+    add(
+        "--output",
+        "-o",
+        metavar="PREFIX",
+        help="prefix of the files to write, or the .pth or .safetensors file for torchvision",
+    )
     add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
     add("--force", action="store_true", help="replace files that are there")
     _add_json(parser)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from mxnet.interop.source import as_model, compare, test_inputs
 
 from . import CommandError, UsageError
 from .deploy import FOLDERS, write_folder
-from .models import Model, Predictor, Shapes, load_model, parse_shapes
+from .models import Model, Predictor, Shapes, cut_model, load_model, parse_shapes
 from .output import print_json, print_table
 from .predict import Preparation, read_inputs
 
@@ -50,13 +51,13 @@ class Job(NamedTuple):
     targets: list[Path]
     tolerance: float
     calibration: str
-    dynamic: dict[str, tuple] | None
+    dynamic: dict[str, Any] | None
     opset: int
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert and compare; an error above the tolerance raises before anything is written."""
-    model = load_model(args)
+    model = cut_model(load_model(args), args.outputs)
     input_shapes = parse_shapes(args.shape, model.inputs)
     cases = []
     if args.input:
@@ -93,16 +94,49 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, tuple] | None:
+def _dynamic_shapes(args: argparse.Namespace, shapes: Shapes) -> dict[str, Any] | None:
+    """Return what is to be free: axes with names, or shapes where all is said; None: the batch."""
     axis = args.dynamic_batch
-    if axis is None:
+    if axis is None and not args.dynamic:
         return None
     if args.to not in ("onnx", "torch"):
-        raise UsageError(f"--dynamic-batch is for onnx and torch; {args.to} takes any batch")
+        option = "--dynamic" if args.dynamic else "--dynamic-batch"
+        raise UsageError(f"{option} is for onnx and torch, not for {args.to}")
+    if args.dynamic == ["none"]:
+        if axis is not None:
+            raise UsageError("--dynamic none freezes all sizes; leave --dynamic-batch out")
+        return dict(shapes)
+    axes = _parse_dynamic(args.dynamic, shapes)
+    if axis is None:
+        return axes
     for name, shape in shapes.items():
         if not 0 <= axis < len(shape):
             raise UsageError(f"--dynamic-batch {axis}: {name} {shape} has no such axis")
-    return {n: (*s[:axis], "batch", *s[axis + 1 :]) for n, s in shapes.items()}
+    return {
+        name: tuple({axis: "batch", **axes.get(name, {})}.get(i, n) for i, n in enumerate(shape))
+        for name, shape in shapes.items()
+    }
+
+
+def _parse_dynamic(texts: Sequence[str], shapes: Shapes) -> dict[str, dict[int, str]]:
+    """Return the axes that options ``--dynamic`` name.
+
+    >>> _parse_dynamic(["data:2=height,3=width"], {"data": (1, 3, 8, 8)})
+    {'data': {2: 'height', 3: 'width'}}
+    """
+    axes: dict[str, dict[int, str]] = {}
+    for text in texts:
+        name, _, pairs = text.rpartition(":")
+        if name not in shapes:
+            raise UsageError(f"--dynamic {text}: the inputs are {', '.join(shapes)}")
+        for pair in pairs.split(","):
+            axis, _, size = pair.partition("=")
+            if not axis.isdecimal() or not size.isidentifier():
+                raise UsageError(f"--dynamic {text}: write it as data:2=height,3=width")
+            if int(axis) >= len(shapes[name]):
+                raise UsageError(f"--dynamic {text}: {name} {shapes[name]} has no axis {axis}")
+            axes.setdefault(name, {})[int(axis)] = size
+    return axes
 
 
 def _choose_opset(args: argparse.Namespace) -> int:
@@ -202,6 +236,7 @@ def _print(args: argparse.Namespace, report: Report, names: list[str], files: li
     if args.json:
         facts = {"inputs": len(rows), "outputs": outputs, "written": files}
         facts |= {} if report.change is None else {"change": report.change._asdict()}
+        facts |= {"sizes": report.sizes, "notes": report.notes} if report.sizes else {}
         print_json({**facts, "tolerance": args.tolerance})
         return
     print_table(
@@ -214,6 +249,8 @@ def _print(args: argparse.Namespace, report: Report, names: list[str], files: li
     )
     if report.change is not None:
         print(report.change)
+    for note in report.notes:
+        print(note)
     print(f"compared on {len(rows)} inputs; wrote {', '.join(files)}")
 
 

@@ -331,7 +331,7 @@ def onnx_facts(path: Path) -> Facts:
 
 def _onnx_value(value: Any) -> str:
     dims = value.type.tensor_type.shape.dim
-    return f"{value.name}({', '.join(d.dim_param or str(d.dim_value) for d in dims)})"
+    return f"{value.name}({', '.join(d.dim_param or str(d.dim_value or '?') for d in dims)})"
 
 
 # -- records --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import argparse
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,27 @@ def load_model(
     return model
 
 
+def cut_model(model: Model, outputs: str | None) -> Model:
+    """Return the part of a model that ends in the named nodes, such as those before detections."""
+    if outputs is None:
+        return model
+    internals = model.symbol.get_internals()
+    known = internals.list_outputs()
+    names = []
+    for name in outputs.split(","):
+        names.append(name if name in known else f"{name}_output")
+        if names[-1] not in known:
+            raise UsageError(f"--outputs: the model has no output {name!r}")
+    symbol = sym.Group([internals[name] for name in names]) if names[1:] else internals[names[0]]
+    arguments, states = set(symbol.list_arguments()), set(symbol.list_auxiliary_states())
+    return replace(
+        model,
+        symbol=symbol,
+        arguments={n: a for n, a in model.arguments.items() if n in arguments},
+        auxiliary={n: a for n, a in model.auxiliary.items() if n in states},
+    )
+
+
 def _read_model(args: argparse.Namespace, needs_params: bool, keep_unknown: bool) -> Model:
     path = Path(args.model)
     if path.suffix == ".onnx":
@@ -266,9 +287,9 @@ def _load_onnx(path: Path) -> Model:
 
     symbol, arguments, auxiliary = import_model(str(path))
     stored = {
-        name: tuple(shape)
+        name: (shape[0] or 1, *shape[1:]) if shape else ()  # a free batch is one sample
         for name, shape in get_model_metadata(str(path))["input_tensor_data"]
-        if all(isinstance(n, int) and n > 0 for n in shape)
+        if all(isinstance(n, int) and n > 0 for n in shape[1:])
     }
     return Model(path.stem, symbol, dict(arguments), dict(auxiliary), [path], stored_shapes=stored)
 

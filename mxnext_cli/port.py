@@ -11,15 +11,15 @@ from mxnet.interop.port import PortReport
 from mxnet.interop.port import port as port_model
 from mxnet.interop.port.porting import FILES, TOLERANCE
 
-from . import CommandError, UsageError
-from .models import Model, Predictor, load_model, parse_shapes
+from . import CommandError
+from .models import Model, Predictor, cut_model, load_model, parse_shapes
 from .output import print_json, print_table
 from .predict import Preparation, read_inputs
 
 
 def run(args: argparse.Namespace) -> int:
     """Port a model and compare; a difference raises an error before anything is written."""
-    model = load_model(args)
+    model = cut_model(load_model(args), args.outputs)
     input_shapes = parse_shapes(args.shape, [*model.inputs, *model.labels])
     cases = []
     if args.input:
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     _check_folder(folder, args.force)
     dtypes = {name: to_torch(Predictor(model).dtypes[name]) for name in free}
     report = port_model(
-        _cut(model, args.outputs),
+        model.symbol,
         folder,
         free,
         {**model.arguments, **model.auxiliary},
@@ -50,22 +50,6 @@ def _check_folder(folder: Path, force: bool) -> None:
     taken = [name for name in FILES if (folder / name).exists()]
     if taken and not force:
         raise CommandError(f"{folder / taken[0]} is there already; --force replaces it")
-
-
-def _cut(model: Model, names: str | None) -> object:
-    if names is None:
-        return model.symbol
-    internals = model.symbol.get_internals()
-    outputs = internals.list_outputs()
-    chosen = []
-    for name in names.split(","):
-        full = name if name in outputs else f"{name}_output"
-        if full not in outputs:
-            raise UsageError(f"--outputs: the model has no output {name!r}")
-        chosen.append(internals[full])
-    from mxnet import symbol
-
-    return chosen[0] if len(chosen) == 1 else symbol.Group(chosen)
 
 
 def _class_name(model: Model) -> str:

@@ -6,9 +6,14 @@ import argparse
 import warnings
 from pathlib import Path
 
+import torch
+
 from mxnet import ndarray as nd
+from mxnet.formats import safetensors_file
+from mxnet.formats.atomic import replacing
 from mxnet.gluon.model_zoo import model_store, vision
 from mxnet.gluon.model_zoo.weights import TORCH_WEIGHTS, TORCHVISION, describe_check
+from mxnet.interop.to_torchvision import compare_with_torchvision, to_torchvision
 
 from . import CommandError, UsageError
 from .output import print_json, print_table
@@ -23,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
     name = args.name.lower()
     if name not in model_store.SHA1:
         raise UsageError(f"{args.name} is none of {', '.join(sorted(model_store.SHA1))}")
+    if args.to == "torchvision":
+        return _write_torchvision(args, name)
     if args.source is None:
         return _describe(args, name)
     return _convert(args, name)
@@ -86,6 +93,37 @@ def _describe(args: argparse.Namespace, name: str) -> int:
     print(f"    verified: {facts['verified']}")
     print(f"  to use:     vision.get_model({name!r}, pretrained='FILE')")
     print(f"  to convert: mx weights {name} --from FILE --output PREFIX")
+    print(f"  for torchvision: mx weights {name} --to torchvision")
+    return 0
+
+
+def _write_torchvision(args: argparse.Namespace, name: str) -> int:
+    """Write the zoo's parameters, or those of a file, under torchvision's names."""
+    target = Path(args.output or f"{name}-torchvision.pth")
+    if target.suffix not in (".pth", ".safetensors"):
+        raise UsageError(f"--output {target}: the file ends in .pth or .safetensors")
+    if target.exists() and not args.force:
+        raise CommandError(f"{target} is there already; --force replaces it")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        net = vision.get_model(name, pretrained=args.source or True, classes=args.classes)
+    weights = to_torchvision(net, name)
+    worst = compare_with_torchvision(net, weights, MIN_SIZE.get(name, 224))
+    notes = [*(str(w.message) for w in caught), *weights.notes]
+    if worst is None:
+        notes.append("outputs were not compared, because torchvision is not installed")
+    else:
+        notes.append(f"torchvision's {weights.model} differs by {worst.relative:.1e}")
+    if target.suffix == ".pth":
+        with replacing(target) as file:
+            torch.save(weights.state, file)
+    else:
+        safetensors_file.write(target, weights.state)
+    code = weights.code(str(target))
+    if args.json:
+        print_json({"written": [str(target)], "notes": notes, "code": code})
+        return 0
+    print("\n".join([*notes, f"wrote {target}; to load it:", *(f"    {line}" for line in code)]))
     return 0
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from mxnet.interop import isolated
+from mxnet.interop.comparison import isolated
 
 SERVER = Path(__file__).with_name("torch_server.py")
 

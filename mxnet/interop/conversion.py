@@ -17,14 +17,15 @@ import torch
 
 from .. import ndarray
 from ..contrib.quantization.convert import quantize_folded
-from ..error import InvalidValue
+from ..error import InvalidValue, MXNetError
 from ..formats import safetensors_file
 from ..formats.atomic import one_commit, replacing
 from ..formats.model_files import named_params, write_symbol
 from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..visualization.tracking import progress
-from .isolated import run_file
+from .comparison.isolated import run_file
+from .free_sizes import Sizes, choose_sizes, describe_sizes, has_free_sizes, other_shapes
 from .onnx.export import build_model, write_model
 from .source import (
     Change,
@@ -79,15 +80,17 @@ def convert(
         compared on them alone; without them, on random numbers, with a warning.
     dtypes : dict, optional
         The types of inputs that are not float32.
-    dynamic_shapes : list, optional
-        Shapes with names in place of dynamic sizes, such as ``[("batch", 3, 224, 224)]``.
+    dynamic_shapes : dict or list, optional
+        Sizes that stay free in ``.onnx`` and ``.pt2``. By default it is the batch, where the model
+        allows it. ``{"data": {2: "height", 3: "width"}}`` names axes that are free besides. Shapes
+        such as ``[("batch", 3, "height", "width")]`` say all: numbers are frozen.
     opset_version : int
         The opset of an ONNX file.
 
     Returns
     -------
     Report
-        The largest absolute and relative error of each output.
+        The largest absolute and relative error of each output, and which sizes are frozen and why.
 
     Examples
     --------
@@ -104,25 +107,54 @@ def convert(
     if kind == "int8":
         return convert_to_int8(source, path, tolerance, _given(inputs))
     tolerance = TOLERANCE if tolerance is None else tolerance
-    report = Report(kind, tolerance, str(path) if path else None)
     if kind == "safetensors":
+        report = Report(kind, tolerance, str(path) if path else None)
         _write_parameters(source, path, report)
         return report
+    module = to_torch(source) if kind == "torch" else None
+    reason = None
+    *attempts, last = choose_sizes(source, dynamic_shapes)
+    for sizes in attempts:
+        report = Report(kind, tolerance, str(path) if path else None, sizes=sizes)
+        try:
+            return _convert(source, module, report, inputs, opset_version)
+        except MXNetError as error:
+            reason = _first_sentence(error)
+    report = Report(kind, tolerance, str(path) if path else None, sizes=last)
+    return _convert(source, module, report, inputs, opset_version, reason)
+
+
+def _convert(
+    source: Model,
+    module: torch.fx.GraphModule | None,
+    report: Report,
+    inputs: Any,
+    opset: int,
+    reason: str | None = None,
+) -> Report:
+    """Write a file with the sizes of the report, compare, and publish it if both sides agree.
+
+    `reason` is why more sizes could not be left free.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        dynamic = _dynamic_sizes(source, dynamic_shapes)
-        if kind == "onnx":
+        if module is None:
             file = Path(folder) / "model.onnx"
-            proto = _onnx_model(source, dynamic, opset_version)
+            proto = _onnx_model(source, report.sizes, opset)
             file.write_bytes(proto.SerializeToString())
         else:
             file = Path(folder) / "model.pt2"
             proto = None
-            _save_program(to_torch(source), source, dynamic, file)
-        _run_both(source, file, _all_cases(source, dynamic, inputs), report)
+            _save_program(module, source, report.sizes, file)
+        _run_both(source, file, _all_cases(source, report.sizes, inputs), report)
         report.check()
-        if path is not None:
-            _publish(file, proto, path)
+        if report.path is not None:
+            _publish(file, proto, Path(report.path))
+    report.notes += describe_sizes(source, report.sizes, reason)
     return report
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].partition(". ")[0].rstrip(".")
 
 
 def _target(to: str | os.PathLike[str]) -> tuple[str, Path | None]:
@@ -146,65 +178,50 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
     return named(dtype)
 
 
-def _dynamic_sizes(source: Model, shapes: Any) -> dict[str, tuple] | None:
-    if shapes is None:
-        return None
-    if isinstance(shapes, Mapping):
-        return {name: tuple(shape) for name, shape in shapes.items()}
-    return dict(zip(source.input_shapes, map(tuple, shapes), strict=True))
-
-
-def _onnx_model(source: Model, dynamic: dict[str, tuple] | None, opset: int) -> Any:
+def _onnx_model(source: Model, sizes: Sizes, opset: int) -> Any:
     types = {n.name: source.dtypes[n.name] for n in source.inputs}
     shapes = source.input_shapes
-    return build_model(source.symbol, source.arrays, shapes, types, dynamic, opset, False)
+    return build_model(source.symbol, source.arrays, shapes, types, sizes, opset, False)
 
 
 def _run_both(source: Model, file: Path, cases: dict[str, Feed], report: Report) -> None:
     """Compare the outputs of a file, run in a separate process, with the model's."""
     results = run_file(file, cases)
+    if source.sets:
+        report.notes.append("outputs that follow from detections were compared as sets of rows")
     for name, feed in progress(cases.items(), "comparing", unit=" inputs", leave=False):
-        report.add(name, compare(results[name], source.run_as_written(feed)))
+        report.add(name, compare(results[name], source.run_as_written(feed), source.sets))
 
 
-def _all_cases(source: Model, dynamic: dict[str, tuple] | None, inputs: Any) -> dict[str, Feed]:
-    """Return the inputs to compare on: the model's and other dynamic sizes, and given inputs."""
+def _all_cases(source: Model, sizes: Sizes, inputs: Any) -> dict[str, Feed]:
+    """Return what to compare on: of the model's sizes, of others where they are free, given."""
     dtypes = source.numpy_dtypes
     cases = test_inputs(source.input_shapes, dtypes)
-    if dynamic is not None:
-        shapes = {n: _enlarge(s, dynamic.get(n)) for n, s in source.input_shapes.items()}
-        cases["other sizes"] = test_inputs(shapes, dtypes)["normal"]
+    if has_free_sizes(sizes):
+        cases["other sizes"] = test_inputs(other_shapes(source, sizes), dtypes)["normal"]
     for i, one in enumerate(_given(inputs)):
         cases[f"given {i}"] = source.as_feed(one)
     return cases
-
-
-def _enlarge(shape: tuple, dynamic: tuple | None) -> tuple:
-    if dynamic is None:
-        return shape
-    is_free = [not isinstance(size, int) for size in dynamic]
-    return tuple(n + free for n, free in zip(shape, is_free, strict=True))
 
 
 def _given(inputs: Any) -> list[Mapping[str, Any]]:
     return [inputs] if isinstance(inputs, Mapping) else list(inputs)
 
 
-def _save_program(
-    module: torch.fx.GraphModule, source: Model, dynamic: dict[str, tuple] | None, path: Path
-) -> None:
-    """Write a program of `torch.export`; named sizes are dynamic."""
-    shapes, free = source.input_shapes, None
-    if dynamic is not None:
-        free = tuple(_free_axes(dynamic.get(name)) for name in shapes)
+def _save_program(module: torch.fx.GraphModule, source: Model, sizes: Sizes, path: Path) -> None:
+    """Write a program of `torch.export`, with free sizes where names say so."""
+    is_dynamic = has_free_sizes(sizes)
+    free = tuple(_free_axes(shape) for shape in sizes.values()) if is_dynamic else None
     # An example of size 1 would make 1 the only size that the program takes.
-    sizes = [
-        tuple(max(n, 2) if axes and i in axes else n for i, n in enumerate(shape))
-        for shape, axes in zip(shapes.values(), free or [None] * len(shapes), strict=True)
-    ]
     examples = tuple(
-        torch.zeros(size, dtype=source.dtypes[name])
-        for name, size in zip(shapes, sizes, strict=True)
+        torch.zeros(
+            [
+                n if isinstance(s, int) else max(n, 2)
+                for n, s in zip(shape, sizes[name], strict=True)
+            ],
+            dtype=source.dtypes[name],
+        )
+        for name, shape in source.input_shapes.items()
     )
     with warnings.catch_warnings():
         # Layers of torch keep their weights in a list, too, which export mentions.
@@ -212,14 +229,14 @@ def _save_program(
         try:
             program = torch.export.export(module, examples, dynamic_shapes=free)
         except Exception as error:
-            raise ConversionError(_explain_export(module, error, free is not None)) from error
+            raise ConversionError(_explain_export(module, error, is_dynamic)) from error
         torch.export.save(program, path)
 
 
-def _free_axes(shape: tuple | None) -> dict[int, Any] | None:
-    if shape is None:
-        return None
-    return {i: torch.export.Dim(n) for i, n in enumerate(shape) if isinstance(n, str)}
+def _free_axes(shape: tuple) -> dict[int, Any]:
+    # A named size takes all numbers; heights and widths must often be larger than a kernel.
+    named, other = torch.export.Dim, torch.export.Dim.DYNAMIC
+    return {i: other if i else named(n) for i, n in enumerate(shape) if isinstance(n, str)}
 
 
 def _explain_export(module: torch.fx.GraphModule, error: Exception, is_dynamic: bool) -> str:
@@ -228,8 +245,8 @@ def _explain_export(module: torch.fx.GraphModule, error: Exception, is_dynamic: 
     if is_dynamic and fixed:
         names = ", ".join(fixed)
         return (
-            f"sizes cannot be left free: {names} are written for the given shapes. Convert "
-            "without dynamic sizes, or to ONNX."
+            f"sizes cannot be left free, because torch programs have {names} for the given shapes "
+            "alone. Convert without dynamic sizes, or to ONNX."
         )
     return f"torch.export does not take the model: {text}"
 

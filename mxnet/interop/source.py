@@ -19,13 +19,19 @@ from ..dtypes import to_numpy
 from ..error import InvalidType, InvalidValue, MXNetError
 from ..gluon import HybridBlock
 from ..graph import Entry, Graph, Node
+from ..graph.graph import topological
 from ..ndarray import NDArray
+from ..ops.vision.boxes import box_nms
+from ..ops.vision.detectors import multi_box_detection, multi_proposal, proposal
 from ..runtime.array import plain
 from ..symbol import Symbol
+from .comparison.differences import difference, difference_of_sets
 from .onnx.export import load_parameters, load_symbol
 from .onnx.translate import Translator, ignored_variables
 
 Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
+# Rows of nearly equal scores come out of these in any order.
+SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
 
 
 @dataclass
@@ -68,6 +74,27 @@ class Model:
     def numpy_dtypes(self) -> dict[str, np.dtype]:
         """The types of the inputs."""
         return {n.name: np.dtype(to_numpy(self.dtypes[n.name])) for n in self.inputs}
+
+    @property
+    def sets(self) -> list[int]:
+        """The outputs that follow from detections, whose rows have no fixed order."""
+        return [
+            i
+            for i, head in enumerate(self.graph.heads)
+            if any(n.op in SUPPRESSIONS for n in topological([head]))
+        ]
+
+    def takes(self, shapes: Mapping[str, tuple]) -> bool:
+        """Return whether the graph takes inputs of these shapes with its parameters."""
+        try:
+            result, _, _ = self.symbol.infer_shape(**shapes)
+        except MXNetError:
+            return False
+        expected = {n: tuple(a.shape) for n, a in self.arrays.items()}
+        names = self.symbol.list_arguments()
+        return result is not None and all(
+            expected.get(n, tuple(s)) == tuple(s) for n, s in zip(names, result, strict=True)
+        )
 
     def as_feed(self, arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Return inputs as NumPy arrays of the model's types."""
@@ -240,25 +267,24 @@ class Difference(NamedTuple):
     relative: float
 
 
-def compare(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> list[Difference]:
-    """Return the differences of all outputs; other shapes, NaN on one side are infinite."""
+def compare(
+    found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], sets: Sequence[int] = ()
+) -> list[Difference]:
+    """Return the differences of all outputs; other shapes, NaN on one side are infinite.
+
+    `sets` are the outputs that are compared as sets of rows.
+    """
     if len(found) != len(wanted):
         raise ConversionError(f"one side has {len(found)} outputs, the other {len(wanted)}.")
-    return [_difference(a, b) for a, b in zip(found, wanted, strict=True)]
+    pairs = enumerate(zip(found, wanted, strict=True))
+    return [_difference(a, b, i in sets) for i, (a, b) in pairs]
 
 
-def _difference(found: np.ndarray, wanted: np.ndarray) -> Difference:
+def _difference(found: np.ndarray, wanted: np.ndarray, is_set: bool) -> Difference:
     if found.shape != wanted.shape:
         raise ConversionError(f"an output has the shape {found.shape}, not {wanted.shape}.")
-    a, b = found.astype(np.float64), wanted.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    if same.all():
-        return Difference(0.0, 0.0)
-    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
-        return Difference(np.inf, np.inf)
-    absolute = float(np.abs(a - b)[~same].max())
-    largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-    return Difference(absolute, absolute / max(float(largest), 1e-30))
+    a, b = (torch.from_numpy(np.array(x, np.float64)) for x in (found, wanted))
+    return Difference(*(difference_of_sets if is_set else difference)(a, b))
 
 
 class Change(NamedTuple):
@@ -318,6 +344,10 @@ class Report:
         What was compared, with the differences.
     change
         What an 8-bit model gains in size and time, and how often it decides otherwise.
+    notes
+        What else is to know, such as which sizes are frozen.
+    sizes
+        The shapes of the inputs, with names in place of the sizes that are free.
 
     >>> report = Report("onnx", 1e-5)
     >>> report.add("zeros", [Difference(0.0, 0.0)])
@@ -330,6 +360,8 @@ class Report:
     path: str | None = None
     rows: dict[str, list[Difference]] = field(default_factory=dict)
     change: Change | None = None
+    notes: list[str] = field(default_factory=list)
+    sizes: dict[str, tuple] = field(default_factory=dict)
 
     def add(self, name: str, differences: list[Difference]) -> None:
         """Add the differences of one set of inputs."""
@@ -362,6 +394,7 @@ class Report:
         if self.change is not None:
             lines.append(str(self.change))
         verdict = "agree" if self.passed else "DISAGREE"
+        lines += self.notes
         return "\n".join([*lines, f"both sides {verdict} within {self.tolerance:.0e}"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -184,3 +185,116 @@ def test_blocks_that_have_not_run_yet_take_shapes_from_the_inputs() -> None:
     net.initialize()
     assert mx.convert.convert(net, "onnx", shapes=[(1, 1, 5, 5)]).passed
     assert net[2].weight.shape == (3, 18)
+
+
+def _detector() -> mx.gluon.HybridBlock:
+    class Detector(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F: Any, x: Any) -> Any:
+            return F.contrib.box_nms(x, overlap_thresh=0.5, id_index=0)
+
+    return Detector()
+
+
+@pytest.mark.parametrize("is_detector", [True, False])
+def test_only_detections_are_compared_as_sets(is_detector: bool, monkeypatch) -> None:
+    """Rows in another order are the same detections, and other outputs elsewhere."""
+    run_file = conversion.run_file
+
+    def reversed_rows(*arguments: Any) -> dict[str, list[np.ndarray]]:
+        results = run_file(*arguments)
+        return {case: [a[:, ::-1] for a in arrays] for case, arrays in results.items()}
+
+    monkeypatch.setattr(conversion, "run_file", reversed_rows)
+    net = _detector() if is_detector else nn.HybridLambda("relu")
+    if is_detector:
+        report = mx.convert.convert(net, "onnx", shapes=[(2, 5, 6)])
+        assert "compared as sets of rows" in str(report)
+    else:
+        with pytest.raises(ConversionError, match="above the tolerance"):
+            mx.convert.convert(net, "onnx", shapes=[(2, 5, 6)])
+
+
+def test_sets_of_rows_differ_by_their_nearest_rows() -> None:
+    """Empty rows do not count; a missing row or NaN is an error."""
+    rows = np.array([[[0, 0.9, 1, 2], [1, 0.8, 3, 4], [-1, 0.7, 5, 6]]])
+    other = rows[:, [1, 2, 0]].copy()
+    other[0, 1, 1:] = 9  # of an empty row
+    assert compare([other], [rows], sets=[0]) == [Difference(0.0, 0.0)]
+    assert compare([other], [rows])[0].absolute > 1
+    other[0, 0, 2] += 0.5
+    assert compare([other], [rows], sets=[0]) == [Difference(0.5, 0.125)]
+    for value in (np.nan, -1.0):
+        wrong = rows[:, [1, 0, 2]].copy()
+        wrong[0, 0, 0] = value
+        assert compare([wrong], [rows], sets=[0])[0].relative > 0.1
+
+
+def test_batches_are_free_by_default() -> None:
+    """The report says which sizes are frozen, and why."""
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
+    net.initialize()
+    report = mx.convert.convert(net, "onnx", shapes=[(1, 3, 6, 6)])
+    assert report.sizes == {"data": ("batch", 3, 6, 6)}
+    assert "other sizes" in report.rows
+    (note,) = report.notes
+    assert "frozen axis 1: the graph and its parameters take no other size" in note
+    assert "frozen axes 2, 3: not requested" in note
+    axes = {"data": {2: "height", 3: "width"}}
+    report = mx.convert.convert(net, "onnx", shapes=[(1, 3, 6, 6)], dynamic_shapes=axes)
+    assert report.sizes == {"data": ("batch", 3, "height", "width")}
+    frozen = mx.convert.convert(
+        net, "onnx", shapes=[(1, 3, 6, 6)], dynamic_shapes=[(1, 3, 6, "width")]
+    )
+    assert frozen.sizes == {"data": (1, 3, 6, "width")}
+
+
+def test_batches_that_the_format_cannot_leave_free_are_frozen(monkeypatch) -> None:
+    """What the batch is frozen for is in the report; a requested size is an error."""
+    write = conversion._onnx_model
+
+    def refuse_free_sizes(source: Any, sizes: Any, opset: int) -> Any:
+        if conversion.has_free_sizes(sizes):
+            raise ConversionError("operator X needs the batch as a number. Freeze it.")
+        return write(source, sizes, opset)
+
+    monkeypatch.setattr(conversion, "_onnx_model", refuse_free_sizes)
+    report = mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)])
+    assert report.sizes == {"data": (2, 4)}
+    assert "frozen axis 0: operator X needs the batch as a number;" in report.notes[0]
+    with pytest.raises(ConversionError, match="operator X"):
+        mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)], dynamic_shapes=[("batch", 4)])
+
+
+def test_batches_in_the_graph_are_frozen() -> None:
+    """A reshape to the batch of training takes no other."""
+    data = mx.sym.reshape(mx.sym.var("data"), shape=(2, 2, 2)) + mx.sym.ones((2, 2, 2))
+    report = mx.convert.convert(data, "onnx", shapes=[(2, 4)], params={})
+    assert report.sizes == {"data": (2, 4)}
+    assert "frozen axes 0, 1: the graph" in report.notes[0]
+
+
+def test_wrong_dynamic_sizes_are_named() -> None:
+    """Other inputs, axes and ranks, and sizes that the parameters fix."""
+    wrong = {
+        "the graph and its parameters take no other size": {"data": {1: "width"}},
+        "has no axis 2": {"data": {2: "height"}},
+        "the inputs are data": {"image": {0: "batch"}},
+        "whose shape is": [("batch", 4, 4)],
+        "2 shapes": [(2, 4), (2, 4)],
+    }
+    for message, sizes in wrong.items():
+        with pytest.raises(InvalidValue, match=message):
+            mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)], dynamic_shapes=sizes)
+
+
+@pytest.mark.slow
+def test_heights_are_free_in_torch_programs() -> None:
+    """Beside the batch; images must be larger than the kernel."""
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
+    net.initialize()
+    axes = {"data": {2: "height"}}
+    report = mx.convert.convert(net, "torch", shapes=[(1, 3, 6, 6)], dynamic_shapes=axes)
+    assert report.sizes == {"data": ("batch", 3, "height", 6)}
+    assert "other sizes" in report.rows

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import pickle
+import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +16,7 @@ from torch import nn
 import mxnet as mx
 from mxnet.error import FormatError, MXNetError
 from mxnet.gluon.model_zoo import vision
+from mxnet.interop.to_torchvision import compare_with_torchvision, to_torchvision
 from tests.interop.onnx.running import relative_error
 
 
@@ -140,6 +145,59 @@ def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
             mx.convert.load_torch_parameters(net, theirs)
         answer = net(mx.nd.from_torch(data)).asnumpy()
         assert relative_error(answer, theirs(data).detach().numpy()) < 1e-5
+
+
+def test_bottlenecks_go_out_under_torchvision_names() -> None:
+    """Biases go into the running means; the strides that differ are in the list."""
+    net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
+    net.initialize(mx.init.Normal(0.3))
+    data = torch.randn(1, 3, 64, 64)
+    net(mx.nd.from_torch(data))
+    for name, parameter in net.collect_params().items():
+        if name.endswith(("bias", "running_mean")):
+            parameter.set_data(mx.nd.random.normal(shape=parameter.shape))
+    weights = to_torchvision(net, "resnet50_v1")
+    assert weights.strided == ["layer2.0"]
+    assert "a bias here and none in torchvision" in weights.notes[0]
+    assert "the stride is in conv1 here" in weights.notes[1]
+    module: Any = SmallResNet().eval()
+    torch.save(weights.state, file := io.BytesIO())
+    file.seek(0)
+    lines = weights.code("resnet.pth")
+    models = SimpleNamespace(resnet50=lambda weights, num_classes: module)
+    loader = SimpleNamespace(load=lambda path, weights_only: torch.load(file))
+    exec("\n".join(lines), {"torchvision": SimpleNamespace(models=models), "torch": loader})
+    answer = net(mx.nd.from_torch(data)).asnumpy()
+    assert relative_error(module(data).detach().numpy(), answer) < 1e-5
+
+
+def test_zoo_checkpoints_are_compared_with_torchvision(theirs: ResNet18, monkeypatch) -> None:
+    """Where torchvision is installed; a difference is an error."""
+    net = vision.resnet18_v1(classes=7)
+    mx.convert.load_torch_parameters(net, theirs)
+    weights = to_torchvision(net, "resnet18_v1")
+    state = theirs.state_dict()
+    for name, tensor in weights.state.items():
+        assert name.endswith("tracked") or torch.equal(tensor, state[name]), name
+    assert weights.state.keys() == state.keys()
+    assert not weights.notes
+    monkeypatch.setitem(sys.modules, "torchvision", None)
+    assert compare_with_torchvision(net, weights, 64) is None
+    models = SimpleNamespace(resnet18=lambda weights, num_classes: ResNet18(num_classes))
+    monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace(models=models))
+    difference = compare_with_torchvision(net, weights, 64)
+    assert difference is not None
+    assert difference.relative < 1e-5
+    weights.state["bn1.running_mean"] += 1
+    with pytest.raises(mx.convert.ConversionError, match="nothing was written"):
+        compare_with_torchvision(net, weights, 64)
+
+
+@pytest.mark.parametrize("name", ["mobilenetv2_1.0", "resnet18_v2"])
+def test_networks_that_torchvision_does_not_have_stay(name: str) -> None:
+    """The architecture is another."""
+    with pytest.raises(MXNetError, match="torchvision"):
+        to_torchvision(vision.get_model(name), name)
 
 
 def inverted_residual(inputs: int, channels: int, stride: int, expansion: int) -> nn.Sequential:

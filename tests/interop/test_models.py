@@ -13,7 +13,7 @@ from mxnet.convert import UnsupportedTorch
 
 import mxnet as mx
 from mxnet.interop import to_torch
-from mxnet.interop.isolated import run_file
+from mxnet.interop.comparison.isolated import run_file
 from tests.golden.record.layer_cases import FAMILIES, Case, call, flat, ready
 from tests.interop.onnx.running import relative_error
 from tests.without_mxnet import forked_conversions  # noqa: F401

@@ -11,7 +11,7 @@ from mxnet.convert import UnsupportedTorch
 
 import mxnet as mx
 from mxnet.interop import to_torch
-from mxnet.interop.isolated import run_file
+from mxnet.interop.comparison.isolated import run_file
 from tests.golden import HERE
 from tests.interop.onnx.running import relative_error
 from tests.without_mxnet import forked_conversions  # noqa: F401

@@ -112,6 +112,14 @@ def test_the_command_lists_describes_and_converts(net, tmp_path, monkeypatch, ca
     assert main(arguments) == 0
     assert main(arguments) == 1
     block = mx.gluon.SymbolBlock.imports("new-symbol.json", ["data"], "new-0000.params")
+    arguments = ["weights", NAME, "--from", "torch.pth", "--classes", "3", "--to", "torchvision"]
+    assert main([*arguments, "-o", "new.pth"]) == 0
+    assert "squeezenet1_1(weights=None, num_classes=3)" in capsys.readouterr().out
+    state = torch.load("new.pth", weights_only=True)
+    assert "features.12.expand3x3.bias" in state
+    assert np.array_equal(state["features.0.weight"].numpy(), first_weight(net))
+    assert main([*arguments, "-o", "new.pth"]) == 1
+    assert main([*arguments, "-o", "new.onnx"]) == 2
     x = mx.nd.random.normal(shape=IMAGE)
     np.testing.assert_allclose(block(x).asnumpy(), net(x).asnumpy(), rtol=1e-4, atol=1e-5)
     assert Path("new-0000.params").exists()

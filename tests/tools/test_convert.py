@@ -212,6 +212,23 @@ def test_a_free_batch(capsys):
     assert len(there) == 5
 
 
+def test_networks_are_cut_and_sizes_are_free(capsys):
+    pytest.importorskip("onnxruntime")
+    arguments = [CONVOLUTION, "--to", "onnx", "--shape", "2,2,6,6", "-o", "net", "--force"]
+    cut = ["--outputs", "conv_pool0_fwd", "--dynamic", "data:2=height,3=width"]
+    facts = converted(capsys, *arguments, *cut)
+    assert facts["outputs"][0]["output"].startswith("conv_pool0_fwd")
+    assert facts["sizes"] == {"data": ["batch", 2, "height", "width"]}
+    facts = converted(capsys, *arguments, "--dynamic", "none")
+    assert facts["sizes"] == {"data": [2, 2, 6, 6]}
+    assert "frozen axes 0, 1" not in facts["notes"][0]
+    for wrong in ("data:9=x", "data:2", "image:2=x"):
+        assert main(["convert", *arguments, "--dynamic", wrong]) == 2
+    assert main(["convert", *arguments, "--outputs", "absent"]) == 2
+    assert "no output 'absent'" in capsys.readouterr().err
+    assert main(["convert", DENSE, "--to", "mxnet", "--shape", "1,5", "--dynamic", "none"]) == 2
+
+
 def test_opsets_are_chosen(capsys):
     onnx = pytest.importorskip("onnx")
     converted(capsys, DENSE, "--to", "onnx", "--shape", "2,5", "--opset", "17", "-o", "net")

@@ -43,7 +43,8 @@ def write_web(
 def convert_to_onnx(source: Model, folder: Path, tolerance: float | None, inputs: Any) -> Report:
     """Write model.onnx after comparing."""
     shapes = source.input_shapes
-    return convert(source, folder / "model.onnx", shapes, tolerance, inputs=inputs)
+    file = folder / "model.onnx"
+    return convert(source, file, shapes, tolerance, inputs=inputs, dynamic_shapes=shapes)
 
 
 def _copy_runtime(package: Path, folder: Path) -> str:

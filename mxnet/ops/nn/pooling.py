@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -75,7 +76,8 @@ def _slide(
 ) -> Tensor:
     if kind == "max":
         return MAX_POOLS[len(kernel)](data, kernel, stride, pad, 1, ceil)
-    pool, dtype = AVG_POOLS[len(kernel)], data.dtype
+    pool: Callable[..., Tensor] = AVG_POOLS[len(kernel)]
+    dtype = data.dtype
     if dtype is torch.float16 and len(kernel) == 3:
         data = data.float()  # torch has no such kernel for the CPU
     options = (with_pad,) if kind == "avg" else (True, 1)

@@ -21,12 +21,12 @@ from torch import Tensor, nn
 Rows = list[dict[str, Any]]
 
 
-def import_file(path: Path) -> Any:
+def import_file(path: Path, name: str) -> Any:
     """Import a file as a module."""
-    spec = importlib.util.spec_from_file_location("ported_model", path)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["ported_model"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -36,43 +36,15 @@ def as_tuple(output: Any) -> tuple[Tensor, ...]:
     return tuple(output) if isinstance(output, tuple | list) else (output,)
 
 
+# It imports no MXNext, either.
+differences = import_file(
+    Path(__file__).parents[2] / "comparison/differences.py", "differences_of_outputs"
+)
+
+
 def difference(result: Tensor, reference: Tensor, scale: float = 0.0) -> float:
     """Return the largest error relative to the largest number."""
-    if result.shape != reference.shape:
-        return float("inf")
-    a, b = result.detach().double(), reference.double()
-    same = (a == b) | (a.isnan() & b.isnan())
-    if bool(same.all()):
-        return 0.0
-    if not bool(a[~same].isfinite().all()) or not bool(b[~same].isfinite().all()):
-        return float("inf")
-    largest = max(float(b[b.isfinite()].abs().max()), scale, 1e-30)
-    return float((a - b)[~same].abs().max()) / largest
-
-
-def difference_of_sets(result: Tensor, reference: Tensor) -> float:
-    """Return the largest distance of a row of one side to the nearest of the other.
-
-    Rows of equal score come in any order; rows that begin with -1 are empty.
-    """
-    if result.shape != reference.shape:
-        return float("inf")
-    width = reference.shape[-1]
-    error = 0.0
-    pairs = zip(
-        result.double().reshape(-1, *result.shape[-2:]),
-        reference.double().reshape(-1, *reference.shape[-2:]),
-        strict=True,
-    )
-    for a, b in pairs:
-        a, b = a[a[:, 0] != -1], b[b[:, 0] != -1]
-        if len(a) != len(b):
-            return float("inf")
-        if len(a) and width:
-            distances = (a[:, None] - b[None]).abs().amax(2)
-            worst = max(float(distances.amin(0).max()), float(distances.amin(1).max()))
-            error = max(error, worst / max(float(b.abs().max()), 1e-30))
-    return error
+    return differences.difference(result, reference, scale)[1]
 
 
 class Checker:
@@ -81,7 +53,7 @@ class Checker:
     def __init__(self, folder: Path) -> None:
         self.plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
         self.folder = folder
-        self.file = import_file(folder / "model.py")
+        self.file = import_file(folder / "model.py", "ported_model")
         self.rows: Rows = []
         self.notes: list[str] = []
 
@@ -116,8 +88,10 @@ class Checker:
 
     def compare(self, i: int, output: Tensor, stored: dict[str, Tensor], case: str) -> float:
         """Return the error of one output; detections are compared as sets of rows."""
-        compare = difference_of_sets if i in self.plan["sets"] else difference
-        return compare(output, stored[f"{case}/out/{i}"])
+        reference = stored[f"{case}/out/{i}"]
+        if i in self.plan["sets"]:
+            return differences.difference_of_sets(output, reference)[1]
+        return difference(output, reference)
 
     def find_layer(self, name: str, train: bool) -> dict[str, Any] | None:
         """Return the first module, in the order of the calls, whose output differs."""

@@ -20,8 +20,6 @@ from ....ops.nn.dropout import dropout
 from ....ops.nn.loss_outputs import logistic_regression_output, softmax_output, svm_output
 from ....ops.nn.recurrent import rnn
 from ....ops.tensor.indexing import embedding, one_hot, pick, take
-from ....ops.vision.boxes import box_nms
-from ....ops.vision.detectors import multi_box_detection, multi_proposal, proposal
 from ....symbol import Symbol
 from ...source import Model, test_inputs
 from ..text.losses import LOSS_ROWS
@@ -32,7 +30,6 @@ STEPS = 5
 MIN_BATCH = 4  # of training
 STEP_SIZE = 0.0001  # of the first step, relative to the largest parameter
 INDEX_READERS = (embedding, take, one_hot, pick)
-SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
 BINARY = logistic_regression_output
 CLASSIFIERS = (softmax_output, svm_output)
 DROPS = (dropout, rnn)
@@ -72,21 +69,9 @@ class Reference:
         shapes, dtypes = self.model.input_shapes, self.model.numpy_dtypes
         cases = {n: self._in_range(c) for n, c in test_inputs(shapes, dtypes).items()}
         other = {n: (s[0] + 1, *s[1:]) if s else s for n, s in shapes.items()}
-        if self._takes(other):
+        if self.model.takes(other):
             cases["other batch"] = self._in_range(test_inputs(other, dtypes)["normal"])
         return {**cases, **given}
-
-    def _takes(self, shapes: Mapping[str, tuple]) -> bool:
-        """Return whether the graph takes inputs of these shapes."""
-        try:
-            result, _, _ = self.model.symbol.infer_shape(**shapes)
-        except MXNetError:
-            return False
-        expected = {n: tuple(a.shape) for n, a in self.model.arrays.items()}
-        names = self.model.symbol.list_arguments()
-        return result is not None and all(
-            expected.get(n, tuple(s)) == tuple(s) for n, s in zip(names, result, strict=True)
-        )
 
     def _in_range(self, feed: Arrays) -> Arrays:
         """Return inputs in which indices are random rows of the table that they index."""
@@ -132,7 +117,7 @@ class Reference:
         """Return random inputs, of three samples or more if the graph takes them."""
         shapes = self.model.input_shapes
         larger = {n: (max(s[0], MIN_BATCH), *s[1:]) if s else s for n, s in shapes.items()}
-        if self._takes(larger):
+        if self.model.takes(larger):
             shapes = larger
         batch = self._in_range(test_inputs(shapes, self.model.numpy_dtypes, seed=1)["normal"])
         return {**batch, **self._random_labels(shapes)}
@@ -184,7 +169,7 @@ class Reference:
         outputs = [o.asnumpy() for o in executor.forward(is_train=True)]
         count = max(1, outputs[0].shape[0] if outputs[0].shape else 1)
         heads = [] if has_loss else [rng.standard_normal(o.shape) / count for o in outputs]
-        for i in self.sets if heads else ():
+        for i in self.model.sets if heads else ():
             heads[i] = np.zeros_like(heads[i])
         gradients = self._backward(executor, heads, dtype)
         states = {n: a.asnumpy() for n, a in executor.aux_dict.items()}
@@ -203,16 +188,6 @@ class Reference:
         labels = {n: feed[n] for n in self.labels}
         inputs = {n: a for n, a in feed.items() if n not in labels}
         return Training(inputs, heads, outputs, gradients, states, after, rate, labels, dtype)
-
-    @property
-    def sets(self) -> list[int]:
-        """The outputs that are detections, whose rows have no fixed order."""
-        graph = self.model.graph
-        return [
-            i
-            for i, head in enumerate(graph.heads)
-            if any(n.op in SUPPRESSIONS for n in topological([head]))
-        ]
 
     @property
     def has_loss(self) -> bool:

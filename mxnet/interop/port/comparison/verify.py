@@ -154,7 +154,7 @@ class Verifier:
         draws = [n for n in graph.nodes if n.op is not None and _draws(n)]
         if draws:
             return f"{draws[0].name} ({draws[0].operator.name}) draws random numbers"
-        if len(self.reference.sets) == len(self.reference.model.graph.heads):
+        if len(self.reference.model.sets) == len(self.reference.model.graph.heads):
             return "the outputs are detections; --outputs cuts a network before them"
         if not self.reference.model.arrays:
             return "the model has no parameters"
@@ -190,7 +190,7 @@ class Verifier:
         plan = {
             "inputs": len(self.names),
             "cases": cases,
-            "sets": self.reference.sets,
+            "sets": self.reference.model.sets,
             "labels": 0 if training is None else len(training.labels),
             "has_loss": self.has_loss,
             "steps": STEPS,
@@ -237,7 +237,7 @@ class Verifier:
     def _add_notes(self, report: PortReport) -> None:
         if self.training is not None:
             report.notes.append(f"Training was compared in {self.training.dtype}, without dropout.")
-        if self.reference.sets:
+        if self.reference.model.sets:
             report.notes.append("Detections were compared as sets of rows.")
         if self.layout.norms:
             report.notes.append(

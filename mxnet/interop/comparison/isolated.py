@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .source import ConversionError
+from ..source import ConversionError
 
 PROGRAM = Path(__file__).with_name("run_file.py")
 TIMEOUT = 1800  # seconds

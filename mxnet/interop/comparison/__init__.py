@@ -1,0 +1,1 @@
+"""Comparison of converted files with the model, and the processes in which they run."""
