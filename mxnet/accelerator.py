@@ -97,10 +97,7 @@ def count() -> int:
 
 def _kind() -> str | None:
     """Return torch's name for the kind of accelerator that is usable here, or None."""
-    try:
-        device = torch.accelerator.current_accelerator()
-    except RuntimeError:  # what torch 2.6 says in the place of None
-        device = None
+    device = torch.accelerator.current_accelerator()
     if device is None:
         return None
     module = getattr(torch, device.type, None)
