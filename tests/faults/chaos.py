@@ -75,13 +75,14 @@ JOBS: dict[str, tuple[int, tuple[str, ...]]] = {  # workers, and the faults that
 class Samples:
     """A data set whose samples depend on their number alone; one of them may be broken."""
 
-    def __init__(self, fault: Fault | None) -> None:
-        self._fault = fault
+    def __init__(self, folder: str, fault: Fault | None) -> None:
+        self._folder, self._fault = folder, fault
 
     def __len__(self) -> int:
         return STEPS * SIZE
 
     def __getitem__(self, index: int) -> np.ndarray:
+        note_process(self._folder)
         fault = self._fault
         if fault is not None and index // SIZE == fault.step:
             if fault.kind == "worker killed":
@@ -91,9 +92,17 @@ class Samples:
         return np.random.RandomState(index).rand(4).astype("float32")
 
 
-def batches(name: str, fault: Fault | None, rank: int, start: int) -> Iterator[nd.NDArray]:
+def note_process(folder: str) -> None:
+    """Leave the number of this process, by which its shared memory is known."""
+    Path(folder, "processes", str(os.getpid())).touch()
+
+
+def batches(
+    name: str, folder: str, fault: Fault | None, rank: int, start: int
+) -> Iterator[nd.NDArray]:
     """Yield the batches from a step on."""
-    samples = Samples(fault)
+    Path(folder, "processes").mkdir(exist_ok=True)
+    samples = Samples(folder, fault)
     if name == "loader":
         order = list(range(start * SIZE, STEPS * SIZE))
         data = gluon.data.DataLoader(
@@ -126,7 +135,7 @@ def train_gluon(name: str, folder: str, fault: Fault | None) -> None:
     saved = Path(folder, "checkpoints")
     found = mx.checkpoint.load(saved, net=net, trainer=trainer)
     start = 0 if found is None else found.step
-    for step, data in enumerate(batches(name, fault, rank, start), start):
+    for step, data in enumerate(batches(name, folder, fault, rank, start), start):
         if fault is not None and (step, rank) == (fault.step, fault.rank):
             data = happen(fault, data, folder, net)
         with autograd.detect_anomaly():
@@ -156,7 +165,7 @@ def train_module(name: str, folder: str, fault: Fault | None) -> None:
     module.init_params(mx.init.One())
     store = mx.kvstore.create("dist_async")
     module.init_optimizer(store, "sgd", {"learning_rate": 0.01})
-    for step, data in enumerate(batches(name, fault, store.rank, 0)):
+    for step, data in enumerate(batches(name, folder, fault, store.rank, 0)):
         label = data.sum(axis=1, keepdims=True)
         if fault is not None and (step, store.rank) == (fault.step, fault.rank):
             data = happen(fault, data, folder, None)
@@ -241,14 +250,14 @@ def choose(seed: int) -> tuple[str, Fault]:
 def violations(seed: int, expected: dict[str, str]) -> Iterator[str]:
     """Yield what does not hold after the fault of a seed; `expected` are undisturbed results."""
     name, fault = choose(seed)
-    before = set(SHARED_MEMORY.glob("torch_*"))
     with tempfile.TemporaryDirectory() as folder:
         if fault.kind == "second job":
             ended = start(name, folder, None) + start(name, folder, None)
         else:
             ended = start(name, folder, fault)
         yield from check_ends(name, fault, ended)
-        left = set(SHARED_MEMORY.glob("torch_*")) - before
+        processes = [path.name for path in Path(folder, "processes").glob("*")]
+        left = [piece for pid in processes for piece in SHARED_MEMORY.glob(f"torch_{pid}_*")]
         if left:
             yield f"{len(left)} pieces of shared memory are left"
         if name == "module":

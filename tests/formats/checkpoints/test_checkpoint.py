@@ -222,7 +222,7 @@ def test_a_trainer_of_other_parameters_is_refused(tmp_path):
     net, trainer = make_trainer("a_", "b_")
     mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
     part = mx.gluon.Trainer(net[0].collect_params(), "adam")
-    with pytest.raises(MXNetError, match=r"Trainer of other parameters: 1\.bias, 1\.weight"):
+    with pytest.raises(MXNetError, match=r"Trainer with other parameters: 1\.bias, 1\.weight"):
         mx.checkpoint.load(tmp_path, net=net, trainer=part)
 
 
