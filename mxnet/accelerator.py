@@ -45,7 +45,6 @@ __all__ = [
     "widest_float",
 ]
 
-_KINDS = ("cuda", "xpu", "mps")  # checked in this order if torch cannot tell its accelerator
 _WITHOUT_FLOAT64 = {"mps"}
 _devices: list[torch.device] = []  # once found they stay
 _is_used = False

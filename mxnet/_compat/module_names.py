@@ -105,14 +105,18 @@ class _ModuleNames(MetaPathFinder, InspectLoader):
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the module, for ``python -m``."""
-        spec = find_spec(self._real_name(fullname))
-        assert spec is not None and isinstance(spec.loader, InspectLoader)
-        return spec.loader.get_code(spec.name)
+        loader, name = self._find_loader(fullname)
+        return loader.get_code(name)
 
     def get_source(self, fullname: str) -> str | None:
+        loader, name = self._find_loader(fullname)
+        return loader.get_source(name)
+
+    def _find_loader(self, fullname: str) -> tuple[InspectLoader, str]:
+        """Return the loader of the module that an alias means, and the module's name."""
         spec = find_spec(self._real_name(fullname))
         assert spec is not None and isinstance(spec.loader, InspectLoader)
-        return spec.loader.get_source(spec.name)
+        return spec.loader, spec.name
 
     def _real_name(self, fullname: str) -> str:
         real = find_alias(fullname.partition(".")[2])

@@ -46,7 +46,8 @@ def live_bytes():
 
 def test_buckets_take_turns_in_the_same_memory():
     gc.collect()
-    others = [t for t in gc.get_objects() if type(t) is torch.Tensor]  # freed after this test
+    # Tensors of other tests count as well; held here, they count the same each time.
+    others = [t for t in gc.get_objects() if type(t) is torch.Tensor]
 
     def wide(length):
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, flatten=False, name="fc")
@@ -64,7 +65,8 @@ def test_buckets_take_turns_in_the_same_memory():
         mod.forward(made, is_train=False)
         used.append(live_bytes())
     assert used[-1] == used[0]
-    assert max(used) == used[0] and all(t.numel() >= 0 for t in others)
+    assert max(used) == used[0]
+    del others
 
 
 def test_modules_tell_the_memory_of_their_results():

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
@@ -198,4 +199,5 @@ def test_the_process_needs_less_memory_than_all_results():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)
     results = 120 * 16384 * 64 * 4  # bytes of all layers
-    assert int(done.stdout) < 0.45 * results
+    is_old = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8)  # it keeps a little more
+    assert int(done.stdout) < (0.45 if is_old else 0.4) * results
