@@ -28,6 +28,7 @@ from ..error import MXNetError
 from ..torch_private import is_view
 from .recording import (
     LEAF,
+    RECORDED,
     STAND_IN,
     UNKNOWN,
     Member,
@@ -153,9 +154,10 @@ def operand_in(session: Session | None, array: Any) -> Tensor:
     if session is not None:
         member = array._member
         if member is not None and (tensor := member.tensor) is not None:
-            if member.session is session:
+            kind = member.kind
+            if kind is RECORDED and member.session is session:
                 return tensor
-            if member.kind is LEAF:
+            if kind is LEAF:
                 session.leaves[member.node] = tensor
                 return tensor
             return _read_member(session, array, member)
@@ -266,10 +268,9 @@ def set_leaf(array: Any, leaf: Tensor, record: Any) -> None:
 def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
     """Make an array a member of a graph; `tracked` has the values that it holds."""
     session = session or Session()
-    if tracked.dtype is array._dtype:
-        array._member = Member(tracked, session, UNKNOWN)
-    else:
-        array._member = Member(tracked, session.twin(), UNKNOWN, STAND_IN)
+    is_stand_in = tracked.dtype is not array._dtype
+    array._member = Member(tracked, session, UNKNOWN, STAND_IN if is_stand_in else RECORDED)
+    session.hides |= is_stand_in  # what it was made of is known by its history alone
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:

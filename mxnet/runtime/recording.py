@@ -59,22 +59,6 @@ class Session:
         self.runs_user_code |= earlier.runs_user_code
         self.leaves.update(earlier.leaves)
 
-    def twin(self) -> Session:
-        """Return another name of this session, for stand-ins.
-
-        Every call compares the session of an operand with its own, and reads the tensor if they
-        are the same; an operand without values must fail that test.
-        """
-        twin = Session()
-        twin.leaves, twin.finished, twin.later = self.leaves, self.finished, self.later
-        twin.has_torch_leaves, twin.runs_user_code = self.has_torch_leaves, self.runs_user_code
-        twin.hides = True  # what stand-ins are made of is known by their history alone
-        return twin
-
-    def is_twin_of(self, other: Session | None) -> bool:
-        """Return whether both are the same recording."""
-        return other is not None and self.finished is other.finished
-
 
 class AutogradState(threading.local):
     """Whether this thread records and trains; class attributes are each new thread's defaults."""
@@ -378,9 +362,7 @@ def mark_used_up(heads: Sequence[NDArray]) -> None:
         session = member.session
         session.finished.append(member.tensor.grad_fn)
         _become_constant(head, member)
-        if session.is_twin_of(
-            state.session
-        ):  # backward inside record(): what follows is another session
+        if session is state.session:  # backward inside record(): another session follows
             state.session = Session()
 
 
@@ -397,7 +379,7 @@ def is_constant_now(array: NDArray, session: Session | None) -> bool:
         if session is not None and member.tensor is not None:
             enter_leaf(member, session)
         return False
-    if origin.is_twin_of(session):
+    if origin is session:
         return False
     starts = _ends_of(origin)
     made_by = None if member.tensor is None else member.tensor.grad_fn
