@@ -9,15 +9,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..context import Context, cpu
-from ..executor import Executor
+from ..context import Context
+from ..module import executor_group
 from ..module.batch_slices import (
-    Targets,
     _load_data,
     _load_general,  # noqa: F401 (MXNet shows it here)
     _load_label,
     _split_input_slice,
-    copy_into,
 )
 from ..ndarray import NDArray
 from ..symbol import Symbol
@@ -40,7 +38,7 @@ def _check_arguments(symbol: Symbol) -> None:
             )
 
 
-class DataParallelExecutorGroup:
+class DataParallelExecutorGroup(executor_group.DataParallelExecutorGroup):
     """Executors of one symbol, each on its own device with its part of the batch.
 
     Parameters
@@ -70,63 +68,32 @@ class DataParallelExecutorGroup:
         shared_group: DataParallelExecutorGroup | None = None,
     ) -> None:
         _check_arguments(sym)
-        inputs = [*train_data.provide_data, *train_data.provide_label]
-        self.data_names = [desc[0] for desc in train_data.provide_data]
-        self.label_names = [desc[0] for desc in train_data.provide_label]
-        self.aux_names = sym.list_auxiliary_states()
-        self.param_idx = [i for i, name in enumerate(arg_names) if name in set(param_names)]
-        self.param_names = [arg_names[i] for i in self.param_idx]
-        self.slices = list(slices)
-        self.shared_data_arrays: list[dict[str, NDArray]] = (
-            [{} for _ in ctx] if shared_group is None else shared_group.shared_data_arrays
+        trained = set(param_names)
+        super().__init__(
+            sym,
+            ctx,
+            [part.stop - part.start for part in slices],
+            train_data.provide_data,
+            train_data.provide_label,
+            [name for name in arg_names if name in trained],
+            for_training=True,
+            inputs_need_grad=False,
+            shared_group=shared_group,
         )
-        self.train_execs: list[Executor] = [
-            sym.simple_bind(
-                device,
-                grad_req={n: "write" if n in self.param_names else "null" for n in arg_names},
-                type_dict={desc[0]: desc.dtype for desc in inputs if hasattr(desc, "dtype")},
-                shared_arg_names=self.param_names,
-                shared_exec=None if shared_group is None else shared_group.train_execs[i],
-                shared_buffer=self.shared_data_arrays[i],
-                **{d[0]: (part.stop - part.start, *d[1][1:]) for d in inputs},
-            )
-            for i, (device, part) in enumerate(zip(ctx, self.slices, strict=True))
-        ]
-        self.data_arrays = [self._slots(name) for name in self.data_names]
-        self.label_arrays = [self._slots(name) for name in self.label_names]
-        self.param_arrays = [[e.arg_arrays[i] for e in self.train_execs] for i in self.param_idx]
-        self.grad_arrays = [[e.grad_arrays[i] for e in self.train_execs] for i in self.param_idx]
-        self.aux_arrays = [
-            [e.aux_arrays[i] for e in self.train_execs] for i in range(len(self.aux_names))
-        ]
-
-    def _slots(self, name: str) -> Targets:
-        pairs = zip(self.slices, self.train_execs, strict=True)
-        return [(part, executor.arg_dict[name]) for part, executor in pairs]
+        self.param_idx = [i for i, name in enumerate(arg_names) if name in trained]
+        self.train_execs = self.execs
 
     def load_data_batch(self, data_batch: Any) -> None:
         """Copy data and labels to the devices."""
-        _load_data(data_batch, self.data_arrays)
-        _load_label(data_batch, self.label_arrays)
+        _load_data(data_batch, self.data_arrays, self.data_layouts)
+        _load_label(data_batch, self.label_arrays or [], self.label_layouts)
 
-    def forward(self, is_train: bool = False) -> None:
+    def forward(  # pyright: ignore[reportIncompatibleMethodOverride] (the batch is loaded before)
+        self, is_train: bool = False
+    ) -> None:
         """Compute the outputs of every executor."""
         for executor in self.train_execs:
             executor.forward(is_train=is_train)
-
-    def backward(self) -> None:
-        """Compute the gradients of every executor."""
-        for executor in self.train_execs:
-            executor.backward()
-
-    def update_metric(self, metric: Any, labels: Sequence[Any], pre_sliced: bool = False) -> None:
-        """Update the metric with each device's outputs and its part of the labels.
-
-        With `pre_sliced`, `labels` has a list of labels for each device already.
-        """
-        for i, (executor, part) in enumerate(zip(self.train_execs, self.slices, strict=True)):
-            mine = labels[i] if pre_sliced else [label[part] for label in labels]
-            metric.update(mine, executor.outputs)
 
 
 class DataParallelExecutorManager:
@@ -204,25 +171,17 @@ class DataParallelExecutorManager:
         """Install a monitor on all executors."""
         if self.sym_gen is not None:
             raise NotImplementedError("Monitoring is not implemented for bucketing")
-        for executor in self.execgrp.train_execs:
-            monitor.install(executor)
+        self.execgrp.install_monitor(monitor)
 
     def set_params(
         self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]
     ) -> None:
         """Copy parameters and auxiliary states to the devices."""
-        for executor in self.execgrp.train_execs:
-            executor.copy_params_from(arg_params, aux_params)
+        self.execgrp.set_params(arg_params, aux_params)
 
     def copy_to(self, arg_params: Mapping[str, NDArray], aux_params: Mapping[str, NDArray]) -> None:
         """Write the means over the devices into the given arrays, by name."""
-        for names, arrays, targets in (
-            (self.param_names, self.param_arrays, arg_params),
-            (self.aux_names, self.aux_arrays, aux_params),
-        ):
-            for name, copies in zip(names, arrays, strict=True):
-                mean = sum(copy.copyto(cpu()) for copy in copies) / len(copies)
-                copy_into(targets[name], mean, name)
+        self.execgrp.get_params(arg_params, aux_params)
 
     def load_data_batch(self, data_batch: Any) -> None:
         """Copy a batch to the devices, to the executors of its bucket if there are several."""
