@@ -7,14 +7,16 @@ such operators, so `keep_path` puts their results back into it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
     from .declare import Op
+
+Each = TypeVar("Each")
 
 
 class OutputLayers:
@@ -93,13 +95,26 @@ def keep_path(result: Tensor, sources: Sequence[Tensor]) -> Tensor:
 
 def comes_from_output_layer(tensor: Tensor) -> bool:
     """Return whether an output layer is among the operators that made a recorded tensor."""
-    seen, waiting = set(), [tensor.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        if getattr(node, "makes_own_gradient", False):
-            return True
-        seen.add(node)
-        waiting.extend(source for source, _ in node.next_functions)
-    return False
+    nodes = [] if tensor.grad_fn is None else walk([tensor.grad_fn], nodes_below)
+    return any(getattr(node, "makes_own_gradient", False) for node in nodes)
+
+
+def nodes_below(node: Any) -> Iterator[Any]:
+    """Yield the nodes of torch's graph that a node passes gradients to."""
+    return (below for below, _ in node.next_functions if below is not None)
+
+
+def walk(starts: Iterable[Each], below: Callable[[Each], Iterable[Each]]) -> Iterator[Each]:
+    """Yield the starts and everything below them, each once; a loop, not a recursion.
+
+    >>> list(walk([6], lambda n: [n // 2] if n > 1 else []))
+    [6, 3, 1]
+    """
+    seen = dict.fromkeys(starts)
+    waiting = list(seen)
+    for each in waiting:
+        yield each
+        for child in below(each):
+            if child not in seen:
+                seen[child] = None
+                waiting.append(child)

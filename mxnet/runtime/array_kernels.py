@@ -19,6 +19,7 @@ from .. import autograd
 from ..error import MXNetError
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
+from ..graph.passes.storage import makes_sparse
 from ..graph.typed_graph import Mode
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, CSRNDArray, cast_storage
@@ -32,7 +33,6 @@ from .gradients import Gradient
 from .integers import leaf_tensor
 from .program import Wrap
 from .recording import graph_tensor, is_stand_in
-from .storage import makes_sparse
 
 Value = Tensor | NDArray
 

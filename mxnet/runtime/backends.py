@@ -23,7 +23,7 @@ from ..graph.typed_graph import TypedGraph
 from ..ops.fused.prepared_values import Unchanged
 from ..ops.interpreters import Interpreter
 from ..symbol.symbol import BUILT_IN_BACKENDS
-from .program import Program, compile_steps
+from .program import Program
 
 __all__ = ["Backend", "BackendProgram", "backend_names", "register_backend"]
 TOLERANCE = 1e-3  # of the largest value
@@ -184,8 +184,7 @@ def _check(
 def prepare_inductor(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
     """Compile the plain kernels of a graph with ``torch.compile``."""
     program = Program(graph, graph.mode, feed[0].device, optimized=False)
-    function = compile_steps(program.steps, len(program.variables), program.heads)
-    return torch.compile(function, dynamic=False)
+    return torch.compile(program.function, dynamic=False)
 
 
 def prepare_fastest(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:

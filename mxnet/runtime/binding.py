@@ -13,6 +13,7 @@ from .._process.memory import untouched_zeros
 from ..context import Context, torch_device
 from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
 from ..graph.passes.infer import infer_from_given, infer_types
+from ..graph.passes.storage import check_stypes, infer_gradient_storage, infer_storage
 from ..ndarray import NDArray
 from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
@@ -21,7 +22,6 @@ from .array import plain, wrap_plain
 from .bound_function import context_of_node
 from .executor import Executor
 from .gradients import check_req
-from .storage import check_stypes, infer_gradient_storage, infer_storage
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -243,21 +243,8 @@ def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping)
 def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
     """Infer dtypes; a variable that nothing says anything about is float32."""
     types = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
-    graph = symbol._graph
-    while True:
-        inferred = infer_types(graph, types)
-        unknown = [
-            n.name
-            for n, t in zip(
-                [*graph.arguments, *graph.auxiliary],
-                [*inferred.arguments, *inferred.auxiliary],
-                strict=True,
-            )
-            if t is None
-        ]
-        if not unknown:
-            return inferred.arguments, inferred.auxiliary
-        types[unknown[0]] = torch.float32
+    inferred = infer_types(symbol._graph, types, torch.float32)
+    return inferred.arguments, inferred.auxiliary
 
 
 def requirements(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from ..error import MXNetError, ShapeError
+from ..graph.gradient_flow import label_variables, without_gradients
 from ..graph.graph import Graph
 from ..graph.passes.infer import infer_from_given
+from ..graph.passes.storage import infer_storage, is_sparse
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, zeros
 from ..ops.shapes import is_known
@@ -18,10 +20,8 @@ from .array import plain, wrap_plain
 from .array_kernels import cast_arguments, dtype_of, integer_leaf
 from .gradients import Gradient, write_gradients
 from .recording import graph_tensor
-from .storage import infer_storage, is_sparse
 
 if TYPE_CHECKING:
-    from ..graph.node import Node
     from .executor import Executor
 
 
@@ -73,13 +73,13 @@ class BoundArrays:
         sparse = [positions[node] for node, array in pairs if array._dtype is None]
         chosen = [positions[graph.arguments[i]] for i in sorted(integers) if self.reqs[i] != "null"]
         self._sparse, self._arrays = tuple(sparse), tuple(sorted([*sparse, *chosen]))
-        zeroed = _without_gradients(graph)
+        zeroed = without_gradients(graph)
         self._zeroed = [
             grad
             for node, grad, req, has in zip(graph.arguments, grads, reqs, has_gradient, strict=True)
             if node in zeroed and req == "write" and grad is not None and not has
         ]
-        labels = _labels(graph)  # backward leaves their gradients alone
+        labels = label_variables(graph)  # backward leaves their gradients alone
         self._labels = {self.records_by_node[n] for n in labels if n in self.records_by_node}
 
     def array_positions(self, differentiable: bool) -> tuple[int, ...]:
@@ -148,27 +148,6 @@ class BoundArrays:
         write_gradients(received)
         for grad in self._zeroed:
             plain(grad).zero_()
-
-
-def _without_gradients(graph: Graph) -> set[Node]:
-    """Return the variables that operators read as indices, conditions or lengths."""
-    return {
-        entry.node
-        for node in graph.nodes
-        if node.op is not None and node.op.facts.without_gradient
-        for name, entry in zip(node.input_names, node.inputs, strict=True)
-        if name in node.op.facts.without_gradient
-    }
-
-
-def _labels(graph: Graph) -> set[Node]:
-    """Return what losses read as labels and lengths: they define no gradients for them."""
-    return {
-        entry.node
-        for node in graph.nodes
-        if node.op is not None and (node.op.facts.loss or node.op.facts.has_labels)
-        for entry in node.inputs[1:]
-    }
 
 
 Arrays = list[NDArray]

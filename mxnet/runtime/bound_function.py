@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..accelerator import get_rng_state
+from .. import dtypes
+from ..accelerator import get_rng_state, set_rng_state
 from ..context import Context, torch_device
+from ..error import MXNetError, ShapeError
+from ..graph.gradient_flow import reaches_variable
 from ..graph.graph import Graph
+from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray
+from ..ndarray.sparse.dispatch import dense_of
 from ..torch_private import set_grad_enabled
+from .array import wrap_plain
 from .array_kernels import member_of_graph, tensor_of
 from .backends import BackendProgram, chosen_backend
 from .backward import backward
 from .bound_arrays import BoundArrays
 from .capture.replay import Repetition
 from .function import GraphFunction, Request, new_request
-from .head_gradients import HeadGradients, draws_random_numbers, random_stream
 from .monitoring import Watcher
 from .program import Program
 
@@ -28,6 +35,13 @@ if TYPE_CHECKING:
 
 Head = Any  # a tensor, or an array where no tensor has the values
 Show = Callable[[str, "Tensor | BaseSparseNDArray"], None]
+
+
+NEEDS_HEAD_GRADIENT = (
+    "Because the last operator is not Loss function, head_gradient is required when calling "
+    "backward. If you are attempting to minimize the output as an objective, please modify your "
+    "network and pass it through the make_loss symbol."
+)
 
 
 class BoundFunction:
@@ -62,7 +76,7 @@ class BoundFunction:
             data=None if data_names is None else [i for i, name in names if name in data_names],
         )
         self._head_gradients = HeadGradients(graph, bound.differentiated_nodes)
-        self._draws = draws_random_numbers(graph)
+        self._draws = any(n.op is not None and n.op.facts.random for n in graph.nodes)
         self._random_state: Tensor | None = None  # of the last forward
         self._mode: bool | None = None  # likewise: whether it was training
         self._heads: list[Head] | None = None  # of a training forward, until backward
@@ -165,7 +179,7 @@ class BoundFunction:
         feed = self.bound.feed(True, copies_states=True)
         if self._show is not None:
             self._watcher = Watcher(self._show, False, silent=True)
-        with random_stream(self._device, self._random_state):
+        with _random_stream(self._device, self._random_state):
             return self._run(feed, self._request(training, True), True)
 
     def _differentiate(
@@ -204,3 +218,86 @@ def _placement(
         return None
     devices = {n: torch_device(context_of_node(n, ctx, group2ctx)) for n in graph.nodes}
     return devices if len(set(devices.values())) > 1 else None
+
+
+class HeadGradients:
+    """From which gradients a backward through a graph starts.
+
+    `variables` are those whose gradients are computed.
+    """
+
+    def __init__(self, graph: Graph, variables: Collection[Node]) -> None:
+        self._graph = graph
+        # Of an output that a Group shows several times the last gradient counts, as in MXNet.
+        last = {entry[:2]: number for number, entry in enumerate(graph.heads)}
+        chosen = set(last.values())
+        self._rows = [
+            (number in chosen, reaches_variable(entry.node, variables))
+            for number, entry in enumerate(graph.heads)
+        ]
+
+    def list_given(self, out_grads: Any) -> list[NDArray | None]:
+        """Return what the user gave to backward, one for each output, None where nothing is."""
+        if out_grads is None:
+            return [None] * len(self._rows)
+        if isinstance(out_grads, NDArray):
+            out_grads = [out_grads]
+        elif isinstance(out_grads, Mapping):
+            out_grads = [out_grads[name] for name in self._graph.output_names()]
+        listed = [g if g is None or isinstance(g, NDArray) else _array(g) for g in out_grads]
+        count = len(self._rows)
+        return [*listed, *[None] * (count - len(listed))][:count]
+
+    def starts(
+        self, heads: Sequence[Tensor | None], given: Sequence[NDArray | None]
+    ) -> dict[int, Tensor]:
+        """Return the gradients to start from, by the number of the output; None has none."""
+        starts: dict[int, Tensor] = {}
+        for number, (is_chosen, is_needed) in enumerate(self._rows):
+            head, grad = heads[number], given[number]
+            if head is None:
+                continue
+            if grad is not None and (is_needed or grad.shape == tuple(head.shape)):
+                value = _fit(dense_of(grad), head)
+            elif not is_needed:
+                value = torch.ones_like(head)  # nobody looks at it, whatever shape was given
+            else:
+                raise self._missing(number)
+            if is_chosen:
+                starts[number] = value
+        return starts
+
+    def _missing(self, number: int) -> MXNetError:
+        entry = self._graph.heads[number]
+        return MXNetError(
+            f"backward: no out_grad was given for output {number}, "
+            f"{entry.node.output_names()[entry.index]!r}. {NEEDS_HEAD_GRADIENT}"
+        )
+
+
+def _array(value: Any) -> NDArray:
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"backward: out_grads must be NDArrays, not {type(value)}.")
+    return wrap_plain(NDArray, dtypes.from_numpy(value))
+
+
+def _fit(grad: Tensor, head: Tensor) -> Tensor:
+    if grad.shape != head.shape:
+        raise ShapeError(
+            f"backward: an out_grad has shape {tuple(grad.shape)}, its output {tuple(head.shape)}."
+        )
+    return grad.to(device=head.device, dtype=head.dtype)
+
+
+@contextmanager
+def _random_stream(device: torch.device, state: Tensor | None) -> Iterator[None]:
+    """Draw from where the stream stood, and continue afterward as if nothing had been drawn."""
+    if state is None:
+        yield
+        return
+    before = get_rng_state(device)
+    set_rng_state(device, state)
+    try:
+        yield
+    finally:
+        set_rng_state(device, before)

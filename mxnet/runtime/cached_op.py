@@ -10,13 +10,14 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError
+from ..graph.gradient_flow import INLINE_LIMIT, has_partial_outputs
+from ..graph.passes.storage import makes_sparse
 from ..ndarray import NDArray
 from .apply import assign, stored_context
 from .array import alias, is_sparse, operand_in, plain, wrap, written_in
 from .backends import find_backend
 from .compiled import Compiled
 from .function import GraphFunction, Request, new_request
-from .head_gradients import INLINE_LIMIT, has_partial_outputs, join_gradients
 from .monitoring import Callback, OpHook
 from .recording import (
     STAND_IN,
@@ -26,7 +27,6 @@ from .recording import (
     record_step,
     state,
 )
-from .storage import makes_sparse
 
 if TYPE_CHECKING:
     from ..symbol import Symbol
@@ -143,7 +143,7 @@ class CachedOp:
         # 2. The function.
         heads = function.run(feed, request, self._hook)
         if session is not None and self._joins_gradients:
-            heads = join_gradients(heads)
+            heads = _join_gradients(heads)
         # 3. The outputs.
         first = args[0] if args else None
         ctx = stored_context(default_ctx) if first is None else first._ctx
@@ -181,3 +181,29 @@ class CachedOp:
 def _device_of(default_ctx: Context | None) -> torch.device:
     """Return where a graph without inputs runs."""
     return torch_device(default_ctx or Context.default_ctx)
+
+
+def _join_gradients(heads: Sequence[Any]) -> list[Any]:
+    """Return the same values, where a gradient of one is a gradient of all that have any.
+
+    Integers with gradients, which are arrays, stay apart: torch knows no gradients of theirs.
+    """
+    tracked = [i for i, h in enumerate(heads) if isinstance(h, Tensor) and h.requires_grad]
+    if len(tracked) < 2:
+        return list(heads)
+    joined = list(heads)
+    for i, head in zip(tracked, _JoinGradients.apply(*(heads[i] for i in tracked)), strict=True):
+        joined[i] = head
+    return joined
+
+
+class _JoinGradients(torch.autograd.Function):
+    """Passes values and gradients on; torch fills in zeros for those that are missing."""
+
+    @staticmethod
+    def forward(ctx: Any, *heads: Tensor) -> tuple[Tensor, ...]:
+        return heads
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, ...]:
+        return grads

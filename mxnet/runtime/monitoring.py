@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..graph.gradient_flow import needs_head_gradient
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node, auxiliary_positions
 from ..ndarray import NDArray
@@ -19,7 +20,6 @@ from ..ops.declare import Op
 from ..ops.interpreters import Attrs, Interpreter, Proceed, Tensors
 from ..ops.tensor.arithmetic import BY_NAME, add_n
 from .array import wrap_plain
-from .head_gradients import needs_head_gradient
 from .recording import state
 
 # Its gradient is that of its output: MXNet shows none.

@@ -22,7 +22,7 @@ from ..graph.typed_graph import TypedGraph
 from ..ops.fused.prepared_values import Fallback, require_finite
 from .backends import Run, register_backend
 from .capture.kernels import KernelWatcher
-from .program import Program, compile_steps
+from .program import Program
 
 __all__ = ["prepare_onednn_graph"]
 WARM_UP_RUNS = 3  # TorchScript looks at shapes in the first, and compiles in the second
@@ -92,7 +92,7 @@ class _Traceable(nn.Module):
 
     def __init__(self, program: Program, feed: Sequence[Tensor], data: Sequence[int]) -> None:
         super().__init__()
-        self._function = compile_steps(program.steps, len(program.variables), program.heads)
+        self._function = program.function
         self._data, self._count = tuple(data), len(feed)
         for i, tensor in enumerate(feed):
             if i not in self._data:

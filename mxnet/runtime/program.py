@@ -1,22 +1,23 @@
 """`Program`: a graph made ready to run in one mode.
 
-It is optimized and scheduled once: kernels, slots and last uses. It runs step by step at first, and
-becomes one Python function without a loop when it is run again: ``v5 = k3(v1, v4, axis=a3_axis);
-del v4`` line by line, at half the cost of the loop. One line is one step, so a traceback shows
-which step failed.
+It is optimized and scheduled once: kernels, slots and last uses. The schedule becomes one Python
+function without a loop: ``v5 = k3(v1, v4, axis=a3_axis); del v4`` line by line, at half the cost of
+a loop. One line is one step, so a traceback shows which step failed.
 """
 
 from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
+from functools import lru_cache, partial
+from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from ..error import MXNetError, memory_error
+from ..graph.gradient_flow import nodes_behind_output_layers
 from ..graph.graph import Graph
 from ..graph.node import Entry, Node
 from ..graph.optimize import IN_PLACE, SPECIALIZE, enabled_passes, optimize, select_passes
@@ -26,20 +27,21 @@ from ..ops import interpreters
 from ..ops.attributes import to_string
 from ..ops.declare import KERNEL_ERRORS, Op
 from ..ops.fused.prepared_values import Fallback
+from ..ops.gradients import keep_path
 from ..ops.interpreters import Interpreter
 from ..ops.kernel_errors import describe_kernel_error
 from ..torch_private import is_view
-from .head_gradients import keep_paths, nodes_behind_output_layers
 
 if TYPE_CHECKING:
     from ..ndarray import NDArray
 
 
 _UNWRAPPED = "{0}[0] if type({0}) is tuple else {0}"
+_OF_KERNEL = "of_kernel"  # the mark of errors that a kernel raised, not an interpreter
 FIRST_LINE = 3  # of the steps; the lines before are the signature and the inputs
 ABSENT = 0  # the slot that always holds None: for optional inputs that are not there
 Wrap = Callable[[Node, Callable, Sequence[Entry | None]], Callable]
-# What is fed and returned: tensors, or also arrays, where kernels are wrapped.
+# Inputs and outputs: tensors, or arrays if kernels are wrapped.
 Value = TypeVar("Value", Tensor, "Tensor | NDArray")
 
 
@@ -52,18 +54,7 @@ class Step(NamedTuple):
     first: int
     outputs: int
     dead: tuple[int, ...]
-    device: torch.device | None  # where inputs must be, when a graph spans devices
     wraps: bool = True  # whether a single result may come in a tuple
-
-    def call(self, arguments: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Any:
-        """Run the kernel, with inputs moved to where it runs."""
-        device = self.device
-        if device is not None:
-            arguments = [
-                a if not isinstance(a, Tensor) or a.device == device else a.to(device)
-                for a in arguments
-            ]
-        return self.kernel(*arguments, **attrs)
 
 
 class Scheduler:
@@ -118,11 +109,12 @@ class Scheduler:
         for node, entries, read, dying in zip(self.nodes, inputs, slots, dead, strict=True):
             kernel, attrs = self._kernel(node, entries)
             if node in self.behind:
-                kernel = keep_paths(kernel, entries, self.behind[node])
-            device = None if self.devices is None else self.devices[node]
+                kernel = _keep_paths(kernel, entries, self.behind[node])
+            if self.devices is not None:
+                kernel = _moving(kernel, self.devices[node])
             wraps = type(node.op) is not Op or not isinstance(node.op._outputs, int)
             first = self.first_slot[node]
-            steps.append(Step(kernel, read, attrs, first, node.outputs, dying, device, wraps))
+            steps.append(Step(kernel, read, attrs, first, node.outputs, dying, wraps))
         return steps
 
     def _inputs(self, node: Node) -> Sequence[Entry | None]:
@@ -205,6 +197,16 @@ class Scheduler:
         )
 
 
+def _moving(kernel: Callable, device: torch.device) -> Callable:
+    """Return a kernel that moves its inputs to where it runs."""
+
+    def run(*arguments: Any, **attrs: Any) -> Any:
+        moved = [a.to(device) if isinstance(a, Tensor) else a for a in arguments]
+        return kernel(*moved, **attrs)
+
+    return run
+
+
 def order_of_making(graph: Graph) -> dict[Node, int]:
     """Return a key for each node that sorts nodes as they were made, inputs always first.
 
@@ -251,6 +253,33 @@ def _write_binary(
     return run
 
 
+def _keep_paths(
+    kernel: Callable, entries: Sequence[Entry | None], sources: set[Node]
+) -> Callable[..., Any]:
+    """Return a kernel whose results stay in the graph of those inputs."""
+    positions = [
+        i for i, entry in enumerate(entries) if entry is not None and entry.node in sources
+    ]
+
+    def keeping(*arguments: Any, **attrs: Any) -> Any:
+        output = kernel(*arguments, **attrs)
+        inputs = [arguments[i] for i in positions if type(arguments[i]) is Tensor]
+        inputs = [t for t in inputs if t.requires_grad]
+        if not inputs:
+            return output
+        if isinstance(output, tuple | list):
+            return tuple(_keep_member(each, inputs) for each in output)
+        return _keep_member(output, inputs)
+
+    return keeping
+
+
+def _keep_member(output: Any, inputs: Sequence[Tensor]) -> Any:
+    if type(output) is not Tensor or output.requires_grad or not output.is_floating_point():
+        return output
+    return keep_path(output, inputs)
+
+
 def compile_steps(steps: Sequence[Step], variables: int, heads: Sequence[int]) -> Callable:
     """Return ``run(feed) -> heads`` for steps that all run on one device."""
     names: dict[str, Any] = {}  # what the lines refer to
@@ -258,8 +287,29 @@ def compile_steps(steps: Sequence[Step], variables: int, heads: Sequence[int]) -
     lines = ["def run(feed):", f" [{inputs}] = feed"]
     lines += [_line(number, step, names) for number, step in enumerate(steps)]
     lines.append(f" return [{', '.join(_value(slot) for slot in heads)}]")
-    exec(compile("\n".join(lines), "<prepared graph>", "exec"), names)
+    exec(_compile("\n".join(lines)), names)
     return names["run"]
+
+
+@lru_cache(maxsize=64)
+def _compile(source: str) -> CodeType:
+    """Return compiled source; it is asked for again when a program runs under interpreters."""
+    return compile(source, "<prepared graph>", "exec")
+
+
+def _run_watched(
+    stack: Sequence[Interpreter], node: Node, kernel: Callable, /, *tensors: Any, **attrs: Any
+) -> Any:
+    """Run a kernel through interpreters; errors of the kernel are marked."""
+
+    def marking(*tensors: Any, **attrs: Any) -> Any:
+        try:
+            return kernel(*tensors, **attrs)
+        except KERNEL_ERRORS as error:
+            setattr(error, _OF_KERNEL, True)
+            raise
+
+    return interpreters.run_node(stack, node, marking, tensors, attrs)
 
 
 def failed_step(error: BaseException, run: Callable) -> tuple[int, dict[int, Any]]:
@@ -348,92 +398,46 @@ class Program:
         )
         self.rearranged = self.graph.is_rearranged and not keeps_layout
         self.nodes, self.heads = scheduler.nodes, scheduler.heads
-        self._slots = scheduler.slots
         self.steps = scheduler.steps()
-
-    @property
-    def runs_plain_kernels(self) -> bool:
-        """Whether it runs operators' own kernels, on tensors of one device."""
-        return self._devices is None and self._wrap is None
+        self.function = compile_steps(self.steps, len(self.variables), self.heads)
 
     @property
     def is_repeatable(self) -> bool:
         """Whether it makes the same calls of torch in every run; see `capture`."""
         operators = [node.op for node in self.nodes]
         return (
-            self.runs_plain_kernels
+            self._devices is None
+            and self._wrap is None
             and self.device.type == "cpu"
             and all(type(op) is Op and op.facts.repeatable for op in operators)
         )
-
-    @property
-    def steps(self) -> list[Step]:
-        """What is run, in order; new ones may be set."""
-        return self._steps
-
-    @steps.setter
-    def steps(self, steps: list[Step]) -> None:
-        self._steps = steps
-        self._function: Callable | None = None
-        self._runs = 0
 
     def run(self, feed: Sequence[Value], *watchers: Interpreter) -> list[Value]:
         """Return the heads' values for one tensor per variable, in the order of `variables`.
 
         Watchers are interpreters for this run alone.
         """
-        function = self._function
-        if function is None or interpreters.graphs or watchers:
-            return self._run_steps(feed, (*interpreters.graphs, *watchers))
+        function = self.function
+        if interpreters.graphs or watchers:
+            function = self._watched((*interpreters.graphs, *watchers))
         try:
             heads = function(feed)
         except Fallback:
             return self._unoptimized().run(feed)
         except KERNEL_ERRORS as error:
             position, values = failed_step(error, function)
+            if function is not self.function and not hasattr(error, _OF_KERNEL):
+                raise  # an interpreter raised it
             raise self._explain(position, feed, values, error) from error
         return [h.contiguous() for h in heads] if self.rearranged else heads
 
-    def _run_steps(self, feed: Sequence[Value], stack: Sequence[Interpreter] = ()) -> list[Value]:
-        values: list[Any] = [None] * self._slots
-        values[1 : 1 + len(feed)] = feed
-        try:
-            for position, step in enumerate(self._steps):
-                output = self._call(position, step, feed, values, stack)
-                if step.outputs == 1 and not isinstance(output, tuple):
-                    values[step.first] = output
-                else:
-                    values[step.first : step.first + step.outputs] = output
-                for slot in step.dead:
-                    values[slot] = None
-        except Fallback:
-            return self._unoptimized().run(feed)
-        self._runs += not stack
-        if self._runs > 1 and self._devices is None and self._function is None:
-            self._function = compile_steps(self._steps, len(self.variables), self.heads)
-        heads = [values[slot] for slot in self.heads]
-        return [h.contiguous() for h in heads] if self.rearranged else heads
-
-    def _call(
-        self,
-        position: int,
-        step: Step,
-        feed: Sequence[Any],
-        values: list[Any],
-        stack: Sequence[Interpreter],
-    ) -> Any:
-        """Run one step through the interpreters; errors of its kernel name the node."""
-
-        def kernel(*tensors: Any, **attrs: Any) -> Any:
-            try:
-                return step.call(tensors, attrs)
-            except Fallback:
-                raise
-            except KERNEL_ERRORS as error:
-                raise self._explain(position, feed, values, error) from error
-
-        arguments = [values[i] for i in step.inputs]
-        return interpreters.run_node(stack, self.nodes[position], kernel, arguments, step.attrs)
+    def _watched(self, stack: Sequence[Interpreter]) -> Callable:
+        """Return the function with every kernel run through interpreters."""
+        steps = [
+            step._replace(kernel=partial(_run_watched, stack, node, step.kernel), wraps=True)
+            for node, step in zip(self.nodes, self.steps, strict=True)
+        ]
+        return compile_steps(steps, len(self.variables), self.heads)
 
     def _unoptimized(self) -> Program:
         """Return the program of the same graph with plain kernels."""

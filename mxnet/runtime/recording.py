@@ -27,7 +27,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
-from ..ops.gradients import OutputLayers, comes_from_output_layer, keep_path
+from ..ops.gradients import (
+    OutputLayers,
+    comes_from_output_layer,
+    keep_path,
+    nodes_below,
+    walk,
+)
 from ..torch_private import is_freed
 
 if TYPE_CHECKING:
@@ -227,11 +233,6 @@ def step_node(step: Step, sources: Iterable[Any], *details: Any) -> tuple[Any, .
     return (*node, *details)
 
 
-def step_of(node: HistoryNode) -> Step | None:
-    """Return the step that made a node; None for one that represents an array."""
-    return node[0] if type(node) is tuple else None
-
-
 def details_of(node: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the details of a step that has one source."""
     return node[2:]
@@ -263,18 +264,7 @@ def _is_made(node: Any) -> bool:
 
 def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
     """Return the gradient records of all arrays that some recorded arrays were made of."""
-    seen: set[int] = set()
-    leaves: set[Any] = set()
-    waiting: list[Any] = [tuple(nodes)]
-    for node in waiting:
-        for each in node:  # a step, numbers and keys among them
-            if type(each) is tuple:
-                if id(each) not in seen:
-                    seen.add(id(each))
-                    waiting.append(each)
-            elif isinstance(each, Source) and type(each) is not Source:
-                leaves.add(each)
-    return leaves
+    return {i for i in _history_of(nodes) if isinstance(i, Source) and type(i) is not Source}
 
 
 def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
@@ -284,16 +274,19 @@ def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
     >>> may_come_from([(COPYING, x)], x), may_come_from([(COPYING, x)], other)
     (True, False)
     """
+    return any(item is target or item is UNKNOWN for item in _history_of(nodes))
+
+
+def _history_of(nodes: Iterable[HistoryNode]) -> Iterator[Any]:
+    """Yield everything in the history of some nodes: nodes, steps, numbers and keys."""
     seen: set[int] = set()
-    waiting = [tuple(nodes)]
+    waiting: list[Any] = [tuple(nodes)]
     for node in waiting:
-        for each in node:
-            if each is target or each is UNKNOWN:
-                return True
-            if type(each) is tuple and id(each) not in seen:
-                seen.add(id(each))
-                waiting.append(each)
-    return False
+        for item in node:
+            yield item
+            if type(item) is tuple and id(item) not in seen:
+                seen.add(id(item))
+                waiting.append(item)
 
 
 def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) -> None:
@@ -399,47 +392,21 @@ def _become_constant(array: NDArray, member: Member) -> None:
 
 def _ends_of(session: Session) -> set:
     """Return where backward began, in a session and in all that continued from it."""
-    seen, waiting = {session}, [session]
-    starts = set()
-    while waiting:
-        here = waiting.pop()
-        starts.update(here.finished)
-        waiting += here.later - seen
-        seen |= here.later
-    starts.discard(None)
-    return starts
+    sessions = walk([session], lambda each: each.later)
+    return {end for each in sessions for end in each.finished if end is not None}
 
 
 def _is_used_up(node: Any, starts: set) -> bool:
     if node in starts:
         return True
-    freed = _is_freed_below(node)
+    # A node shows that its graph is freed by the tensors that it saved. Of an operator made of
+    # several nodes with several results, backward may have come through one result only; hence the
+    # look at the nodes below.
+    shown = (freed for each in walk([node], nodes_below) if (freed := is_freed(each)) is not None)
+    freed = next(shown, None)
     return node in reachable(starts) if freed is None else freed
 
 
-def _is_freed_below(node: Any) -> bool | None:
-    """Return whether torch has freed the graph below a node; None if no node there shows it.
-
-    A node shows it by the tensors that it saved. Of an operator made of several nodes with several
-    results, backward may have come through one result only; hence the look at the nodes below.
-    """
-    seen, waiting = {node}, [node]
-    for current in waiting:
-        if (freed := is_freed(current)) is not None:
-            return freed
-        for below, _ in current.next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                waiting.append(below)
-    return None
-
-
-def reachable(starts: set) -> set:
+def reachable(starts: Iterable[Any]) -> set:
     """Return all nodes of torch's graph below some nodes, and these."""
-    seen, waiting = set(starts), list(starts)
-    while waiting:
-        for below, _ in waiting.pop().next_functions:
-            if below is not None and below not in seen:
-                seen.add(below)
-                waiting.append(below)
-    return seen
+    return set(walk(starts, nodes_below))

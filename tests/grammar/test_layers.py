@@ -36,8 +36,7 @@ LAYERS = [
         "runtime/array_kernels", "runtime/backends", "runtime/binding", "runtime/bound_arrays",
         "runtime/bound_function", "runtime/cached_op", "runtime/capture", "runtime/compiled",
         "runtime/control_flow", "runtime/custom", "runtime/executor", "runtime/function",
-        "runtime/head_gradients", "runtime/monitoring", "runtime/onednn_graph",
-        "runtime/profiling", "runtime/program", "runtime/storage",
+        "runtime/monitoring", "runtime/onednn_graph", "runtime/profiling", "runtime/program",
     },
     {
         "optimizer", "lr_scheduler", "initializer", "metric", "kvstore", "io", "recordio", "image",

@@ -9,7 +9,7 @@ import pytest
 
 import mxnet as mx
 from mxnet import nd
-from mxnet.runtime.storage import infer_gradient_storage, infer_storage
+from mxnet.graph.passes.storage import infer_gradient_storage, infer_storage
 from tests.batches import check_each
 from tests.golden.record import sparse_executors as programs
 

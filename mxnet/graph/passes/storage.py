@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..error import MXNetError
-from ..graph.graph import Graph
-from ..graph.node import Node
-from ..ops.sparse import CSR, DENSE, ROWS
-from ..ops.sparse import cast_storage as op_cast_storage
+from ...error import MXNetError
+from ...ops.sparse import CSR, DENSE, ROWS
+from ...ops.sparse import cast_storage as op_cast_storage
+from ..graph import Graph
+from ..node import Node
 
 NAMES = {"0": DENSE, "1": ROWS, "2": CSR}  # as variables store them
 Values = dict[Node, list[str]]
