@@ -25,10 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
-
-from ..torch_private import count_dispatch_modes, count_function_modes
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -82,17 +79,6 @@ class Interpreter:
                 active.pop()
             if self in graphs:
                 graphs.remove(self)
-
-
-def is_watched() -> bool:
-    """Return whether something looks at the kernels of graphs: an interpreter or torch's modes."""
-    return bool(
-        graphs
-        or torch.is_anomaly_enabled()
-        or torch.is_autocast_enabled("cpu")
-        or count_dispatch_modes()
-        or count_function_modes()
-    )
 
 
 def run_kernel(op: Op, tensors: Tensors, attrs: Attrs) -> Any:

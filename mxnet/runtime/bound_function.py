@@ -79,7 +79,8 @@ class BoundFunction:
         self._draws = any(n.op is not None and n.op.facts.random for n in graph.nodes)
         self._random_state: Tensor | None = None  # of the last forward
         self._mode: bool | None = None  # likewise: whether it was training
-        self._heads: list[Head] | None = None  # of a training forward, until backward
+        # Of a training forward, until backward: the heads that have gradients, None for others.
+        self._members: list[Tensor | None] | None = None
         self._show: Show | None = None
         self._shows_inputs = False
         self._watcher: Watcher | None = None  # of the last forward
@@ -97,29 +98,30 @@ class BoundFunction:
         if self._show is not None:
             self._watcher = Watcher(self._show, self._shows_inputs)
         if training:
-            heads = self._heads = self._forward_in_training()
+            heads, self._members = self._forward_in_training()
         else:
             heads = self._run(self.bound.feed(False), self._request(False, False), False)
         return [h if type(h) is Tensor else _shown(h) for h in heads]
 
-    def _forward_in_training(self) -> list[Head]:
-        """Return the heads of a training step; see `repetition`."""
+    def _forward_in_training(self) -> tuple[Sequence[Head], list[Tensor | None]]:
+        """Return the heads of a training step, and those that have gradients; see `capture`."""
         repetition = self.repetition
         inputs: list[Tensor] | None = None
         if self._watcher is None and repetition.is_possible():
             inputs = self.bound.tensors()
-            heads = repetition.forward(inputs)
-            if heads is not None:
-                return heads
+            if (repeated := repetition.forward(inputs)) is not None:
+                return repeated
         feed, request = self.bound.feed(True), self._request(True, True)
         repetition.consider(self.function.program(feed, request))
         if inputs is None:
-            return self._run(feed, request, True)
-        return repetition.watch_forward(feed, inputs, lambda: self._run(feed, request, True))
+            heads = self._run(feed, request, True)
+        else:
+            heads = repetition.watch_forward(feed, inputs, lambda: self._run(feed, request, True))
+        return heads, _members(heads)
 
     def forget(self) -> None:
         """Free what backward would need."""
-        self._heads = None
+        self._members = None
         self.repetition.reset()
 
     def program(self) -> Program | BackendProgram:
@@ -144,30 +146,23 @@ class BoundFunction:
         if not self.bound.differentiated:
             return
         given = self._head_gradients.list_given(out_grads)
-        heads = self._heads if is_train else None
+        members = self._members if is_train else None
         is_unseen = self._show is not None and self._watcher is None
-        if heads is None or is_unseen:
-            heads = self._replay(is_train)
-        members, starts = self._starts(heads, given)
+        if members is None or is_unseen:
+            members = self._replay(is_train)
+        starts = self._head_gradients.starts(members, given)
         if self.repetition.is_repeated and not self.repetition.can_start(starts):
-            members, starts = self._starts(self._replay(is_train), given)
-        self._heads = None  # what follows frees the graph
+            members = self._replay(is_train)
+            starts = self._head_gradients.starts(members, given)
+        self._members = None  # what follows frees the graph
         if self.repetition.is_repeated:
             gradients = self.repetition.backward(starts)
         else:
             gradients = self._differentiate(members, starts)
         self.bound.receive(gradients)
 
-    def _starts(
-        self, heads: Sequence[Head], given: Sequence[Any]
-    ) -> tuple[list[Tensor | None], dict[int, Tensor]]:
-        """Return the heads that have gradients, and from which gradients backward starts."""
-        tensors = [h if type(h) is Tensor else member_of_graph(h) for h in heads]
-        members = self.repetition.tracked(tensors)
-        return members, self._head_gradients.starts(members, given)
-
-    def _replay(self, is_train: bool) -> list[Head]:
-        """Run the last forward again, for its graph alone.
+    def _replay(self, is_train: bool) -> list[Tensor | None]:
+        """Run the last forward again, for its graph alone; return the heads that have gradients.
 
         Torch frees a graph while it goes back through it. Keeping it for a second backward, which
         hardly ever comes, would hold all activations until the next forward (and raises the peak
@@ -180,7 +175,7 @@ class BoundFunction:
         if self._show is not None:
             self._watcher = Watcher(self._show, False, silent=True)
         with _random_stream(self._device, self._random_state):
-            return self._run(feed, self._request(training, True), True)
+            return _members(self._run(feed, self._request(training, True), True))
 
     def _differentiate(
         self, heads: Sequence[Tensor | None], starts: Mapping[int, Tensor]
@@ -198,6 +193,12 @@ class BoundFunction:
             watcher.show_gradients(self.function.graph, nodes, starts, gradients[len(leaves) :])
         self._watcher = None
         return gradients[: len(leaves)]
+
+
+def _members(heads: Sequence[Head]) -> list[Tensor | None]:
+    """Return what represents heads in torch's graph, None for those that have no gradients."""
+    members = [h if type(h) is Tensor else member_of_graph(h) for h in heads]
+    return [m if m is not None and m.requires_grad else None for m in members]
 
 
 def _shown(head: Head) -> Tensor | BaseSparseNDArray:

@@ -225,6 +225,8 @@ def test_errors_name_the_node():
     def fail(feed):
         raise RuntimeError("out of luck")
 
-    executor._function.repetition._step.forward = fail
+    repetition = executor._function.repetition
+    functions = repetition._step.functions._replace(forward=fail)
+    repetition._step = repetition._step._replace(functions=functions)
     _step(executor, nd.ones((2, 2)))  # the program itself runs
     assert executor._function.repetition._step is None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,11 +13,29 @@ from torch import Tensor
 from ...base import is_np_shape
 from ...ops import interpreters
 from ...ops.declare import KERNEL_ERRORS
-from ...torch_private import can_capture, set_grad_enabled
+from ...torch_private import (
+    can_capture,
+    count_dispatch_modes,
+    count_function_modes,
+    set_grad_enabled,
+)
 from ..backends import BackendProgram
 from ..program import Program
 from .kernels import ATTEMPTS, Capture
-from .step import CapturedStep, compile_step
+from .step import Functions, compile_step
+
+# What a forward returns: the heads, and those that have gradients, None for the others.
+Forward = tuple[list[Tensor], list[Tensor | None]]
+
+
+class _CapturedStep(NamedTuple):
+    """The functions of a step, and what they were captured with."""
+
+    functions: Functions
+    inputs: Sequence[Tensor]  # the memory of the variables; a step on other tensors is another one
+    has_gradient: list[bool]  # for each head
+    starts: list[int]  # the heads from which backward starts
+    uses_np_shape: bool  # kernels may ask for it
 
 
 class Repetition:
@@ -25,10 +45,10 @@ class Repetition:
         self._is_possible: bool | None = None
         self._steps = 0  # with a backward
         self._attempts = list(ATTEMPTS if can_capture else ())
-        self._step: CapturedStep | None = None
-        self._shape_mode = False  # kernels may ask for it
+        self._step: _CapturedStep | None = None
         self._saved: list[Tensor] | None = None  # what backward of a repeated step needs
         self._capture: Capture | None = None  # of the present step
+        self._uses_np_shape = False  # of the present step
         self._feed: Sequence[Tensor] = ()  # what it was run on
         self._inputs: Sequence[Tensor] = ()  # their memory
         self._heads: Sequence[Tensor] = ()
@@ -39,41 +59,50 @@ class Repetition:
         self._feed = self._inputs = self._heads = ()
 
     def consider(self, program: Program | BackendProgram) -> None:
-        """Learn once whether the steps of a program can be captured at all."""
+        """Determine once whether the steps of a program can be captured at all."""
         if self._is_possible is None:
             self._is_possible = isinstance(program, Program) and program.is_repeatable
 
     def is_possible(self) -> bool:
         """Return whether steps can be captured, and no interpreter or torch mode is active."""
-        return bool(self._is_possible) and not interpreters.is_watched()
+        return bool(self._is_possible) and not (
+            interpreters.graphs
+            or torch.is_anomaly_enabled()
+            or torch.is_autocast_enabled("cpu")
+            or count_dispatch_modes()
+            or count_function_modes()
+        )
 
-    def forward(self, inputs: Sequence[Tensor]) -> list[Tensor] | None:
-        """Return the heads of a repeated step; None if there is none for these inputs."""
+    def forward(self, inputs: Sequence[Tensor]) -> Forward | None:
+        """Run a captured step; return None if there is none for these inputs."""
         step = self._step
-        if step is None or not step.accepts(inputs) or is_np_shape() is not self._shape_mode:
+        if step is None or not all(map(operator.is_, inputs, step.inputs)):
+            return None
+        if is_np_shape() is not step.uses_np_shape:
             return None
         grad_mode = torch.is_grad_enabled()
         set_grad_enabled(False)
         try:
-            heads, self._saved = step.forward(inputs)
+            heads, self._saved = step.functions.forward(inputs)
         except KERNEL_ERRORS:
             self._step = None  # the program itself explains the error
             return None
         finally:
             set_grad_enabled(grad_mode)
-        return heads
+        pairs = zip(heads, step.has_gradient, strict=True)
+        return heads, [head if has else None for head, has in pairs]
 
     def watch_forward(
         self, feed: Sequence[Tensor], inputs: Sequence[Tensor], run: Callable[[], list]
     ) -> list:
-        """Return the heads of a forward, which is captured if it is time for that.
+        """Return the heads of a forward; capture it if it is due.
 
-        `feed` are the tensors that stand for `inputs`, the memory of the variables.
+        `feed` are the tensors that represent `inputs`, the memory of the variables.
         """
         if self._step is not None or not self._attempts or self._steps < self._attempts[0]:
             return run()
         del self._attempts[0]
-        self._capture, self._shape_mode = Capture(), is_np_shape()
+        self._capture, self._uses_np_shape = Capture(), is_np_shape()
         self._feed, self._inputs = feed, inputs
         with self._capture.watching():
             self._heads = run()
@@ -88,12 +117,16 @@ class Repetition:
         return capture.watching()
 
     def finish(self, starts: Mapping[int, Tensor], gradients: Sequence[Tensor | None]) -> None:
-        """Count a step, and make functions of one that was watched."""
+        """Count a step, and compile the one that was watched."""
         self._steps += 1
-        if self._capture is not None and is_np_shape() is self._shape_mode:
-            self._step = compile_step(
-                self._capture, self._feed, self._inputs, self._heads, starts, gradients
-            )
+        if self._capture is not None and is_np_shape() is self._uses_np_shape:
+            heads, begin = self._heads, list(starts.values())
+            functions = compile_step(self._capture, self._feed, heads, begin, gradients)
+            if functions is not None:
+                has_gradient = [head.requires_grad for head in heads]
+                self._step = _CapturedStep(
+                    functions, self._inputs, has_gradient, list(starts), self._uses_np_shape
+                )
         self.reset()
 
     @property
@@ -101,15 +134,11 @@ class Repetition:
         """Whether the last forward was a repeated one."""
         return self._saved is not None
 
-    def tracked(self, heads: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Return the heads that have gradients, None for the others."""
-        if self._saved is None or self._step is None:
-            return [h if h is not None and h.requires_grad else None for h in heads]
-        return [h if t else None for h, t in zip(heads, self._step.tracked, strict=True)]
-
     def can_start(self, starts: Mapping[int, Tensor]) -> bool:
-        """Return whether the backward of a repeated step may begin so."""
-        return self._step is not None and self._step.can_start(starts)
+        """Return whether the backward of a repeated step may begin with these gradients."""
+        if self._step is None or list(starts) != self._step.starts:
+            return False
+        return all(gradient.is_contiguous() for gradient in starts.values())
 
     def backward(self, starts: Mapping[int, Tensor]) -> Sequence[Tensor | None]:
         """Return the gradients of a repeated step."""
@@ -118,6 +147,6 @@ class Repetition:
         grad_mode = torch.is_grad_enabled()
         set_grad_enabled(False)
         try:
-            return self._step.backward(saved, starts.values())
+            return self._step.functions.backward(saved, starts.values())
         finally:
             set_grad_enabled(grad_mode)

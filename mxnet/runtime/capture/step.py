@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -28,36 +27,17 @@ class Line(NamedTuple):
     defines: list[str]
 
 
-class CapturedStep:
-    """The kernels of one step as two functions.
+class Functions(NamedTuple):
+    """A step as two functions.
 
     Parameters
     ----------
-    inputs : the tensors of the variables; a step on other tensors is another step.
-    tracked : which heads have gradients.
-    starts : the heads from which backward starts.
     forward : ``forward(inputs) -> heads, saved``.
     backward : ``backward(saved, head_gradients) -> gradients``.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[Tensor],
-        tracked: Sequence[bool],
-        starts: Sequence[int],
-        forward: Function,
-        backward: Function,
-    ) -> None:
-        self.inputs, self.tracked, self.starts = inputs, tracked, tuple(starts)
-        self.forward, self.backward = forward, backward
-
-    def accepts(self, inputs: Sequence[Tensor]) -> bool:
-        """Return whether the variables are the tensors that were captured."""
-        return all(map(operator.is_, inputs, self.inputs))
-
-    def can_start(self, starts: Mapping[int, Tensor]) -> bool:
-        """Return whether backward may begin with these gradients of heads."""
-        return tuple(starts) == self.starts and all(g.is_contiguous() for g in starts.values())
+    forward: Function
+    backward: Function
 
 
 class Writer:
@@ -171,20 +151,19 @@ def _draws(kernel: Any) -> bool:
 def compile_step(
     capture: Capture,
     feed: Sequence[Tensor],
-    inputs: Sequence[Tensor],
     heads: Sequence[Tensor],
-    starts: Mapping[int, Tensor],
+    starts: Sequence[Tensor],
     gradients: Sequence[Tensor | None],
-) -> CapturedStep | None:
+) -> Functions | None:
     """Return a captured step as functions; None if it cannot be repeated.
 
-    `feed` are the tensors that stood for `inputs`, the memory of the variables.
+    Its forward ran on `feed`, its backward on `starts`.
     """
     calls = capture.calls
-    if calls is None or not all(t.is_contiguous() for t in (*feed, *starts.values())):
+    if calls is None or not all(t.is_contiguous() for t in (*feed, *starts)):
         return None
     try:
-        return _compile(calls, capture.forward_calls, feed, inputs, heads, starts, gradients)
+        return _compile(calls, capture.forward_calls, feed, heads, starts, gradients)
     except Unrepeatable:
         return None
 
@@ -193,17 +172,16 @@ def _compile(
     calls: Sequence[Call],
     forward_calls: int,
     feed: Sequence[Tensor],
-    inputs: Sequence[Tensor],
     heads: Sequence[Tensor],
-    starts: Mapping[int, Tensor],
+    starts: Sequence[Tensor],
     gradients: Sequence[Tensor | None],
-) -> CapturedStep:
+) -> Functions:
     writer = Writer()
     fed = [writer.define(t) for t in feed]
     forward = writer.write(calls[:forward_calls])
     shown = [_known(writer, h) for h in heads]
     before = set(writer.names.values())
-    begun = [writer.define(t) for t in starts.values()]
+    begun = [writer.define(t) for t in starts]
     if len({*begun} - before) < len(begun):
         raise Unrepeatable("backward starts from a tensor that has another part in the step")
     backward = writer.write(calls[forward_calls:])
@@ -224,8 +202,7 @@ def _compile(
     ]
     scope = writer.globals
     exec(compile("\n".join(lines), "<captured step>", "exec"), scope)
-    tracked = [h.requires_grad for h in heads]
-    return CapturedStep(inputs, tracked, tuple(starts), scope["forward"], scope["backward"])
+    return Functions(scope["forward"], scope["backward"])
 
 
 def _known(writer: Writer, tensor: Tensor) -> str:
