@@ -168,8 +168,10 @@ class GapReturning:
 return_gaps = GapReturning().step
 
 
-def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """Return zeros in main memory whose pages are allocated on first touch.
+def untouched_zeros(
+    shape: Sequence[int], dtype: torch.dtype, device: torch.device | None = None
+) -> torch.Tensor:
+    """Return zeros; in main memory, pages are allocated on first touch.
 
     For arrays that live long, and that may be written over as a whole or never be used, such as
     gradients of a network that only predicts. Small ones are ordinary.
@@ -182,13 +184,13 @@ def untouched_zeros(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
 
     count = math.prod(shape)
     size = count * dtype.itemsize
-    pages = None
-    if size >= _LEAST_MAPPED and hasattr(mmap, "MAP_ANONYMOUS"):
+    pages, is_cpu = None, device is None or device.type == "cpu"
+    if is_cpu and size >= _LEAST_MAPPED and hasattr(mmap, "MAP_ANONYMOUS"):
         with contextlib.suppress(OSError, OverflowError):  # torch says how much is missing
             pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if pages is None:
         with reporting_memory(f"an array of shape {tuple(shape)}"):
-            return torch.zeros(shape, dtype=dtype)
+            return torch.zeros(shape, dtype=dtype, device=device)
     # `data`: a view would keep the flat tensor, and the memory would have two owners.
     return torch.frombuffer(pages, dtype=dtype, count=count).reshape(shape).data
 

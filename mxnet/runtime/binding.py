@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .. import dtypes
-from .._process.memory import untouched_zeros
-from ..context import Context, torch_device
-from ..error import InvalidValue, MXNetError, ShapeError, did_you_mean, reporting_memory
+from ..context import Context
+from ..error import InvalidValue, MXNetError, did_you_mean
 from ..graph.passes.infer import infer_from_given, infer_types
 from ..graph.passes.storage import check_stypes, infer_gradient_storage, infer_storage
 from ..ndarray import NDArray
-from ..ndarray.sparse import zeros as sparse_zeros
 from ..ops.shapes import is_known
-from .apply import stored_context
-from .array import plain, wrap_plain
+from .bound_arrays import ArraySpec
 from .bound_function import context_of_node
 from .executor import Executor
 from .gradients import check_req
@@ -130,12 +127,12 @@ def simple_bind(
     grad_stypes = infer_gradient_storage(graph, stypes)
     args, grads = [], []
     for node, shape, dtype, req in zip(graph.arguments, arg_shapes, arg_types, reqs, strict=True):
-        what = _Array(shape, dtype, context_of_node(node, ctx, group2ctx), stypes[node][0])
+        what = ArraySpec(shape, dtype, context_of_node(node, ctx, group2ctx), stypes[node][0])
         args.append(pool.argument(node.name, what))
         what = what._replace(stype=grad_stypes[node])
         grads.append(None if req == "null" else pool.gradient(node.name, what))
     aux = [
-        pool.auxiliary(n.name, _Array(s, t, context_of_node(n, ctx, group2ctx), "default"))
+        pool.auxiliary(n.name, ArraySpec(s, t, context_of_node(n, ctx, group2ctx), "default"))
         for n, s, t in zip(graph.auxiliary, aux_shapes, aux_types, strict=True)
     ]
     return Executor(symbol, ctx, args, grads, reqs, aux, group2ctx, list(shapes))
@@ -156,70 +153,30 @@ class _Pool:
         self._buffer = buffer
         self._shared_names = None if shared_arg_names is None else set(shared_arg_names)
 
-    def argument(self, name: str, what: _Array) -> NDArray:
-        old = self._args.get(name)
-        shareable = self._shared_names is None or name in self._shared_names
-        if shareable and what.fits(old):
+    def argument(self, name: str, what: ArraySpec) -> NDArray:
+        is_shareable = self._shared_names is None or name in self._shared_names
+        return self._take(self._args.get(name) if is_shareable else None, name, name, what)
+
+    def gradient(self, name: str, what: ArraySpec) -> NDArray:
+        return self._take(self._grads.get(name), name, f"grad of {name}", what)
+
+    def auxiliary(self, name: str, what: ArraySpec) -> NDArray:
+        old = self._aux.get(name)
+        return old if what.fits(old) else what.zeros()
+
+    def _take(self, old: NDArray | None, name: str, key: str, what: ArraySpec) -> NDArray:
+        """Return the old array, or one in the buffer's memory; shared names are not in there."""
+        if what.fits(old):
             return old
-        return self._buffered(name, name, what)
-
-    def gradient(self, name: str, what: _Array) -> NDArray:
-        old = self._grads.get(name)
-        return old if what.fits(old) else self._buffered(name, f"grad of {name}", what)
-
-    def _buffered(self, name: str, key: str, what: _Array) -> NDArray:
-        """Return an array in the buffer's memory; those of shared names are not in the buffer."""
         is_shared = self._shared_names is not None and name in self._shared_names
         if self._buffer is None or is_shared or what.stype != "default":
             return what.zeros()
         stored = self._buffer.get(key)
-        size = math.prod(what.shape)
-        if (
-            stored is not None
-            and stored.size >= size
-            and what._replace(shape=stored.shape).fits(stored)
-        ):
-            part = plain(stored).reshape(-1)[:size].reshape(what.shape)
-            return wrap_plain(NDArray, part, stored._ctx)
+        is_large = stored is not None and stored.size >= math.prod(what.shape)
+        if stored is not None and is_large and what._replace(shape=stored.shape).fits(stored):
+            return what.inside(stored)
         self._buffer[key] = array = what.zeros()
         return array
-
-    def auxiliary(self, name: str, what: _Array) -> NDArray:
-        old = self._aux.get(name)
-        return old if what.fits(old) else what.zeros()
-
-
-class _Array(NamedTuple):
-    """What an array must be like."""
-
-    shape: tuple[int, ...]
-    dtype: torch.dtype
-    ctx: Context
-    stype: str
-
-    def fits(self, old: NDArray | None) -> TypeGuard[NDArray]:
-        """Return whether an array is like this, wherever it lives."""
-        return (
-            old is not None
-            and old.shape == tuple(self.shape)
-            and old.stype == self.stype
-            and dtypes.to_torch(old.dtype) is self.dtype
-        )
-
-    def zeros(self) -> NDArray:
-        """Return a new one."""
-        if min(self.shape, default=0) < 0:
-            raise ShapeError(f"bind: an array cannot have the shape {tuple(self.shape)}.")
-        if self.stype != "default":
-            dtype = dtypes.to_numpy(self.dtype)
-            return sparse_zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)
-        with reporting_memory(f"bind: an array of shape {tuple(self.shape)}"):
-            device = torch_device(self.ctx)
-            if device.type == "cpu":
-                tensor = untouched_zeros(self.shape, self.dtype)
-            else:
-                tensor = torch.zeros(self.shape, dtype=self.dtype, device=device)
-        return wrap_plain(NDArray, tensor, stored_context(self.ctx))
 
 
 def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping) -> tuple:
@@ -236,15 +193,9 @@ def _infer(symbol: Symbol, type_dict: Mapping[str, Any] | None, shapes: Mapping)
             + f"\nThe shapes of these arguments are still unknown: {', '.join(missing)}. "
             "Give them as keywords."
         )
-    arg_types, aux_types = _infer_types(symbol, type_dict or {})
-    return inferred.arguments, arg_types, inferred.auxiliary, aux_types
-
-
-def _infer_types(symbol: Symbol, type_dict: Mapping[str, Any]) -> tuple[list, list]:
-    """Infer dtypes; a variable that nothing says anything about is float32."""
-    types = {n: dtypes.to_torch(t) for n, t in type_dict.items() if t is not None}
-    inferred = infer_types(symbol._graph, types, torch.float32)
-    return inferred.arguments, inferred.auxiliary
+    given = {n: dtypes.to_torch(t) for n, t in (type_dict or {}).items() if t is not None}
+    types = infer_types(graph, given, torch.float32)  # what nothing says anything about is float32
+    return inferred.arguments, types.arguments, inferred.auxiliary, types.auxiliary
 
 
 def requirements(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+import torch
 from torch import Tensor
 
-from ..error import MXNetError, ShapeError
+from .. import dtypes
+from .._process.memory import untouched_zeros
+from ..context import Context, torch_device
+from ..error import MXNetError, ShapeError, reporting_memory
 from ..graph.gradient_flow import label_variables, without_gradients
 from ..graph.graph import Graph
 from ..graph.passes.infer import infer_from_given
@@ -16,6 +20,7 @@ from ..graph.passes.storage import infer_storage, is_sparse
 from ..ndarray import NDArray
 from ..ndarray.sparse import BaseSparseNDArray, zeros
 from ..ops.shapes import is_known
+from .apply import stored_context
 from .array import plain, wrap_plain
 from .array_kernels import cast_arguments, dtype_of, integer_leaf
 from .gradients import Gradient, write_gradients
@@ -150,6 +155,47 @@ class BoundArrays:
             plain(grad).zero_()
 
 
+class ArraySpec(NamedTuple):
+    """Required shape, type, device and storage type of an array."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    ctx: Context
+    stype: str
+
+    @classmethod
+    def like(cls, array: NDArray, shape: tuple[int, ...]) -> ArraySpec:
+        """Return the requirements of an array with another shape."""
+        return cls(shape, dtypes.to_torch(array.dtype), array.context, array.stype)
+
+    def fits(self, old: NDArray | None) -> TypeGuard[NDArray]:
+        """Return whether an array has these properties, on any device."""
+        return (
+            old is not None
+            and old.shape == tuple(self.shape)
+            and old.stype == self.stype
+            and dtypes.to_torch(old.dtype) is self.dtype
+        )
+
+    def zeros(self) -> NDArray:
+        """Return a new array."""
+        if min(self.shape, default=0) < 0:
+            raise ShapeError(f"bind: an array cannot have the shape {tuple(self.shape)}.")
+        if self.stype != "default":
+            dtype = dtypes.to_numpy(self.dtype)
+            return zeros(self.stype, self.shape, ctx=self.ctx, dtype=dtype)
+        with reporting_memory(f"bind: an array of shape {tuple(self.shape)}"):
+            tensor = untouched_zeros(self.shape, self.dtype, torch_device(self.ctx))
+        return wrap_plain(NDArray, tensor, stored_context(self.ctx))
+
+    def inside(self, old: NDArray) -> NDArray:
+        """Return an array in the memory of an old one, as in MXNet; a new one if it is larger."""
+        size = math.prod(self.shape)
+        if self.stype != "default" or size > old.size:
+            return self.zeros()
+        return wrap_plain(NDArray, plain(old).reshape(-1)[:size].reshape(self.shape), old._ctx)
+
+
 Arrays = list[NDArray]
 
 
@@ -181,10 +227,10 @@ def reshape_arrays(
             raise _unexpected_change(name, old.shape, shape)
         if not allow_up_sizing and math.prod(shape) > old.size:
             raise _larger(name)
-        args.append(_fresh_like(old, shape))
-        grads.append(None if grad is None else _fresh_like(grad, shape))
+        args.append(ArraySpec.like(old, shape).inside(old))
+        grads.append(None if grad is None else ArraySpec.like(grad, shape).inside(grad))
     aux = [
-        old if old.shape == shape else _fresh_like(old, shape)
+        old if old.shape == shape else ArraySpec.like(old, shape).inside(old)
         for old, shape in zip(executor.aux_arrays, inferred.auxiliary, strict=True)
     ]
     return args, grads, aux
@@ -204,12 +250,3 @@ def _larger(name: str) -> MXNetError:
         "down sizing it is more efficient than the reverse. If you really want to up size, set "
         "allow_up_sizing=True to enable allocation of new arrays."
     )
-
-
-def _fresh_like(old: NDArray, shape: tuple[int, ...]) -> NDArray:
-    if old.stype != "default":
-        return zeros(old.stype, shape, ctx=old.context, dtype=old.dtype)
-    tensor, size = plain(old), math.prod(shape)
-    if size <= tensor.numel():  # smaller: a part of the old memory, as MXNet has it
-        return wrap_plain(NDArray, tensor.reshape(-1)[:size].reshape(shape), old._ctx)
-    return wrap_plain(NDArray, tensor.new_zeros(shape), old._ctx)

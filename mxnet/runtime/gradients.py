@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -44,18 +44,6 @@ _ADDING = ForkSafeLock()  # threads that share a parameter sum their gradients
 MIN_LARGE = 2**14  # elements of a gradient that does not wait for others to be written
 
 
-class GradientWatcher(Protocol):
-    """Follows one gradient through a backward."""
-
-    def receive(self, gradient: Tensor) -> None:
-        """Look at what torch has computed, while backward continues with the rest."""
-        ...
-
-    def note_written(self) -> None:
-        """Take note that the gradient stands in its array."""
-        ...
-
-
 class Gradient(Source):
     """Where backward writes an array's gradient, and how."""
 
@@ -63,7 +51,9 @@ class Gradient(Source):
 
     def __init__(self, array: NDArray | None, req: str) -> None:
         self.array, self.req = array, req
-        self.watcher: GradientWatcher | None = None
+        # Follows the gradient: `receive` sees what torch computes while backward continues with the
+        # rest, `note_written` follows when the gradient is in its array.
+        self.watcher: Any = None
         self.is_observed = False  # whether a hook of the leaf calls `receive`
         self.is_sparse = array is not None and array._dtype is None
         # Whether it cannot be written together with others.
@@ -156,7 +146,7 @@ def write_gradients(received: Iterable[tuple[Gradient, Tensor]]) -> None:
     are copied; all of one type at once, which takes a third of the time of single copies.
     """
     groups: dict[tuple[str, torch.dtype], tuple[list[Tensor], list[Tensor]]] = {}
-    watched: list[GradientWatcher] = []
+    watched = []
     for record, gradient in received:
         record.fresh = True
         if record.watcher is not None:
@@ -208,12 +198,6 @@ def check_req(req: Any) -> str:
     return req
 
 
-def _zeros_like(data: Tensor) -> Tensor:
-    if data.is_cpu and data.is_contiguous():
-        return untouched_zeros(data.shape, data.dtype)
-    return torch.zeros_like(data)
-
-
 def attach(
     array: NDArray, req: str = "write", *, target: NDArray | None = None, stype: str | None = None
 ) -> None:
@@ -229,7 +213,8 @@ def attach(
         target = sparse_zeros(stype, array.shape, ctx=array.context, dtype=array.dtype)
     elif target is None:
         with reporting_memory(f"attach_grad of an array of shape {tuple(data.shape)}"):
-            target = wrap_plain(type(array), _zeros_like(data), array._ctx)
+            zeros = untouched_zeros(data.shape, data.dtype, data.device)
+            target = wrap_plain(type(array), zeros, array._ctx)
     if req == "null":
         leave_graphs(array, Gradient(target, req))
     elif data.dtype.is_floating_point:
@@ -246,7 +231,7 @@ def add_leaf(array: NDArray, leaf: Tensor, record: Gradient) -> None:
     set_leaf(array, leaf, record)
 
 
-def watch(array: NDArray, watcher: GradientWatcher) -> Gradient:
+def watch(array: NDArray, watcher: Any) -> Gradient:
     """Show the gradient of an array to a watcher, and return its record."""
     record, leaf = array._grad, graph_tensor(array)
     if leaf is not None:
