@@ -11,7 +11,7 @@ from typing import Any
 
 from ..context import Context
 from ..module import executor_group
-from ..module.batch_slices import (
+from ..module.executor_group import (
     _load_data,
     _load_general,  # noqa: F401 (MXNet shows it here)
     _load_label,

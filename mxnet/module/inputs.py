@@ -16,8 +16,7 @@ from ..io import DataBatch, DataDesc
 from ..io.batches import described
 from ..ndarray import NDArray
 from ..symbol import Symbol
-from .batch_slices import copy_into
-from .executor_group import DataParallelExecutorGroup
+from .executor_group import DataParallelExecutorGroup, copy_into
 
 Descs = tuple[list[DataDesc], list[DataDesc] | None]
 PARAMETER_ENDINGS = ("_weight", "_bias", "_gamma", "_beta")

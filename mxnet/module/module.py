@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from .. import optimizer as opt
@@ -33,9 +34,10 @@ from ..ndarray import NDArray
 from ..symbol import Symbol
 from . import inputs
 from .base_module import SGD_DEFAULTS, BaseModule
-from .batch_slices import copy_into
-from .executor_group import DataParallelExecutorGroup
+from .executor_group import DataParallelExecutorGroup, copy_into
 from .input_check import InputCheck
+
+_shape_of = attrgetter("shape")
 
 
 class Module(BaseModule):
@@ -326,6 +328,7 @@ class Module(BaseModule):
     def _take_shapes(self) -> None:
         group = self._exec_group
         self._data_shapes, self._label_shapes = group.data_shapes, group.label_shapes
+        self._batch_shapes = [desc.shape for desc in group.data_shapes]
         group.label_names = group.label_names or self._label_names
 
     def _reset_bind(self) -> None:
@@ -374,10 +377,11 @@ class Module(BaseModule):
         self._need_params()
         if isinstance(data_batch, list):
             data_batch = inputs.join_batches(data_batch)
-        changed = inputs.descs_of_batch(data_batch, self._data_shapes, self._label_shapes)
-        if changed is not None:
-            self._exec_group.reshape(*changed)
-            self._take_shapes()
+        if [*map(_shape_of, data_batch.data)] != self._batch_shapes:
+            changed = inputs.descs_of_batch(data_batch, self._data_shapes, self._label_shapes)
+            if changed is not None:
+                self._exec_group.reshape(*changed)
+                self._take_shapes()
         check = self._input_check
         if check is not None and (self.for_training if is_train is None else is_train):
             named = inputs.name_arrays(data_batch, self._data_shapes, self._label_shapes)

@@ -212,7 +212,8 @@ def requirements(
         reqs = list(grad_req)
         if len(reqs) != len(names):
             raise InvalidValue(
-                f"grad_req has {len(reqs)} entries, but there are {len(names)} arguments."
+                f"grad_req has {len(reqs)} entries, but there are {len(names)} arguments: "
+                f"{', '.join(names)}."
             )
     return [check_req(r) for r in reqs]
 
