@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -220,21 +221,16 @@ def _index_of_fastest(runs: Sequence[Run], feed: Sequence[Tensor]) -> int:
     return best.index(min(best))
 
 
-def prepare_onnxruntime(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
-    """Export the graph to ONNX Runtime."""
-    from ..interop.onnx import backend  # imports a lot
+def _prepare_by_onnx(
+    name: str, graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]
+) -> Run:
+    """Export the graph to ONNX Runtime or OpenVINO."""
+    from ..interop.onnx import backend  # lazy import: it imports a lot
 
-    return backend.prepare_onnxruntime(graph, feed, data)
-
-
-def prepare_openvino(graph: TypedGraph, feed: Sequence[Tensor], data: Sequence[int]) -> Run:
-    """Export the graph to OpenVINO."""
-    from ..interop.onnx import backend
-
-    return backend.prepare_openvino(graph, feed, data)
+    return getattr(backend, f"prepare_{name}")(graph, feed, data)
 
 
-register_backend("onnxruntime", prepare_onnxruntime, prepares_quickly=True)
-register_backend("openvino", prepare_openvino, prepares_quickly=True)
+for _name in ("onnxruntime", "openvino"):
+    register_backend(_name, partial(_prepare_by_onnx, _name), prepares_quickly=True)
 register_backend("inductor", prepare_inductor, keeps_parameters=False)
 register_backend("auto", prepare_fastest)

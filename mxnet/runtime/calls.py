@@ -18,6 +18,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import repeat
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -81,8 +82,7 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_wrap": _wrap_several,
         "_wrap_constant": wrap_constant,
     }
-    general = _variadic_path if op.variadic is not None else _fixed_path
-    namespace["_general"] = general(op, cls, names, namespace["_calls"])
+    namespace["_general"] = _general_path(op, cls, names, namespace["_calls"])
     function = FunctionType(_stub.__code__, namespace, op.name)
 
     def compile_code() -> Callable:
@@ -197,8 +197,11 @@ def _fixed_source(op: Op, names: _Names) -> str:
     everything = f"({', '.join(inputs)},)" if inputs else "()"
     lines = [f"def call({', '.join(parameters)}):", "    key_ = None"]
     if not op.free_attributes:
-        make = _fast_path_of_arrays if inputs else _fast_path_of_creation
-        lines += make(op, names, everything)
+        lines += (
+            _fast_path_of_arrays(op, names, everything)
+            if inputs
+            else _fast_path_of_creation(op, names)
+        )
     lines.append(f"    return _general({everything}, {attributes}, out, kwargs, key_)")
     return "\n".join(lines)
 
@@ -258,7 +261,7 @@ def _hiding(op: Op) -> str:
     return f"session_.hides |= {' or '.join(tests)}\n{' ' * 16}" if tests else ""
 
 
-def _fast_path_of_creation(op: Op, names: _Names, everything: str) -> list[str]:
+def _fast_path_of_creation(op: Op, names: _Names) -> list[str]:
     """Return the lines that run a cached call of an operator without inputs, on ``cpu(0)``."""
     return [
         "    if out is None and not kwargs and not _interpreters and _context() is _default:",
@@ -327,48 +330,38 @@ def _wrap_several(tensors: Sequence[Tensor], sources: Sequence[Any], call: Step)
     return outputs
 
 
-def _fixed_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
-    """Return the path of an operator with a fixed list of inputs."""
+def _general_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
+    """Return what runs a call that the call cache does not have, and remembers it."""
 
-    def general(inputs: tuple, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
-        for name, array in zip(names.inputs, inputs, strict=True):
-            if array is not None and not isinstance(array, Handle):
-                raise _not_an_array(name, array)
+    def general(inputs: Sequence, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
         raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
-        outputs = apply(op, inputs, {**raw, **kwargs}, out, cls=cls)
-        if key is not None and not interpreters.eager:  # they may change what a call makes
+        raw |= kwargs
+        if op.variadic is not None:
+            # Only operators that name their own inputs (Custom) take arrays by keyword.
+            named = {k: raw.pop(k) for k, v in kwargs.items() if isinstance(v, Handle)}
+            if named:
+                inputs = _merge_named(op, inputs, named, raw)
+            if len(inputs) == 1 and isinstance(inputs[0], list | tuple):
+                inputs = inputs[0]
+        for name, array in zip(names.inputs or repeat(op.variadic), inputs, strict=False):
+            if not isinstance(array, Handle) and (array is not None or op.variadic is not None):
+                raise _not_an_array(name, array)
+        if op.variadic is not None and op.count is not None:
+            _check_count(op, raw, len(inputs))
+        outputs = apply(op, inputs, raw, out, cls=cls)
+        # Interpreters may change what a call makes.
+        if key is not None and not interpreters.eager and _is_cacheable(op, inputs):
             _remember(op, calls, key, inputs, raw, outputs)
         return outputs
 
     return general
 
 
-def _variadic_path(op: Op, cls: type[NDArray], names: _Names, calls: dict) -> Callable:
-    """Return the path of an operator that takes any number of arrays."""
-
-    def general(args: Sequence, values: tuple, out: Any, kwargs: dict, key: Any) -> Any:
-        raw = {k: v for k, v in zip(names.attributes, values, strict=True) if v is not _Null}
-        raw |= {k: v for k, v in kwargs.items() if not isinstance(v, Handle)}
-        named = {k: v for k, v in kwargs.items() if isinstance(v, Handle)}
-        if named:  # only operators that name their own inputs (Custom) take arrays by keyword
-            args = _merge_named(op, args, named, raw)
-        if len(args) == 1 and isinstance(args[0], list | tuple):
-            args = args[0]
-        for array in args:
-            if not isinstance(array, Handle):
-                raise _not_an_array(op.variadic, array)
-        if op.count is not None:
-            _check_count(op, raw, len(args))
-        outputs = apply(op, args, raw, out, cls=cls)
-        if (
-            key is not None
-            and not interpreters.eager
-            and all(type(a) is type(args[0]) and a._dtype is args[0]._dtype for a in args)
-        ):
-            _remember(op, calls, key, args, raw, outputs)
-        return outputs
-
-    return general
+def _is_cacheable(op: Op, inputs: Sequence) -> bool:
+    """Return whether the key of a call represents its inputs: all of one class and dtype."""
+    if op.variadic is None:
+        return True
+    return all(type(a) is type(inputs[0]) and a._dtype is inputs[0]._dtype for a in inputs)
 
 
 def _merge_named(op: Op, args: Sequence, named: dict, raw: dict) -> list:

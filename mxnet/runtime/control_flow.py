@@ -208,7 +208,8 @@ cond.subgraph_rule = infer_cond
 class _Segment:
     """One node's graph, which backward computes again."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graphs: Sequence[Graph], attrs: dict[str, Any]) -> None:
+        (graph,) = graphs
         states = set(graph.auxiliary)
         self._states = [i for i, v in enumerate(graph.variables) if v in states]
         self._function = GraphFunction(graph, is_inside=True, recompute=False, keeps_layout=True)
@@ -249,10 +250,6 @@ class _Segment:
             self._is_second_run = before
 
 
-def _run_segment(graphs: Sequence[Graph], attrs: dict) -> Callable:
-    return _Segment(graphs[0])
-
-
 def infer_by_graph(
     node: Node, ins: list, solve: Solve, merge: Merge, axis: Axis
 ) -> tuple[tuple, tuple]:
@@ -263,7 +260,7 @@ def infer_by_graph(
     return tuple(merge(new, old) for new, old in zip(variables, ins, strict=True)), tuple(heads)
 
 
-recompute.runner = _run_segment
+recompute.runner = _Segment
 recompute.subgraph_rule = infer_by_graph
 
 
@@ -283,10 +280,10 @@ class _Call(NamedTuple):
 class _Region:
     """One node's graph, run block by block."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+    def __init__(self, graphs: Sequence[Graph], attrs: dict[str, Any]) -> None:
+        (self._graph,) = graphs
         # For arrays that are small, or not alike.
-        self._function = GraphFunction(graph, is_inside=True, keeps_layout=True)
+        self._function = GraphFunction(self._graph, is_inside=True, keeps_layout=True)
         self._plans: dict[torch.dtype, tuple[list[_Call], int]] = {}
 
     def __call__(self, *tensors: Tensor, run: OpContext, **_: Any) -> tuple[Tensor, ...]:
@@ -358,9 +355,5 @@ def _kernel_into(node: Node, dtype: torch.dtype, run: OpContext) -> Callable[...
     return copy
 
 
-def _run_blocks(graphs: Sequence[Graph], attrs: dict) -> Callable:
-    return _Region(graphs[0])
-
-
-pointwise_blocks.runner = _run_blocks
+pointwise_blocks.runner = _Region
 pointwise_blocks.subgraph_rule = infer_by_graph

@@ -19,6 +19,7 @@ from ...base import py_str
 from ...context import Context
 from ...error import MXNetError
 from ...gluon.hybrid import leaves
+from ...graph.monitored_names import hook_names
 from ...graph.quantization.calibration import LayerHistogramCollector, LayerOutputMinMaxCollector
 from ...graph.quantization.calibration import LayerOutputCollector as Collector
 from ...graph.quantization.rewriting import (
@@ -31,7 +32,6 @@ from ...graph.quantization.rewriting import (
 from ...ndarray import NDArray
 from ...runtime.array import plain, wrap_plain
 from ...runtime.cached_op import CachedOp
-from ...runtime.monitoring import hook_names
 from ...symbol import Symbol
 
 Arrays = dict[str, NDArray]
