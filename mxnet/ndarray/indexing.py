@@ -23,6 +23,7 @@ from ..runtime.recording import (
     HistoryNode,
     Source,
     graph_tensor,
+    is_constant_now,
     node_of,
     state,
     step_node,
@@ -131,9 +132,10 @@ def node_of_part(array: Any, key: Any, shape: tuple) -> HistoryNode:
     numbers = [int(i) if _is_number(i) else i for i in items]
     if all(i is None or type(i) is int or (type(i) is slice and _are_plain(i)) for i in numbers):
         return step_node(INDEXING, (array,), tuple(numbers), shape)
-    members = [node_of(i) for i in items if isinstance(i, Handle) and graph_tensor(i) is not None]
-    if members and state.session is not None:
-        state.session.hides = True  # they are behind the result, but not in torch's graph
+    arrays: list[Any] = [i for i in items if isinstance(i, Handle) and graph_tensor(i) is not None]
+    for index in arrays:  # behind the result, but not in torch's graph
+        is_constant_now(index, state.session)
+    members = [node_of(index) for index in arrays]
     if all(_is_list(i) or type(i) is int for i in numbers):
         return step_node(GATHERING, (array,), Source(), *members)
     return step_node(UNKNOWN_STEP, (array,), *members)

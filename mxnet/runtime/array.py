@@ -270,7 +270,6 @@ def set_member(array: Any, tracked: Tensor, session: Session | None) -> None:
     session = session or Session()
     is_stand_in = tracked.dtype is not array._dtype
     array._member = Member(tracked, session, UNKNOWN, STAND_IN if is_stand_in else RECORDED)
-    session.hides |= is_stand_in  # what it was made of is known by its history alone
 
 
 def leave_graphs(array: Any, record: Any = None) -> None:

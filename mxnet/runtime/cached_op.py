@@ -10,7 +10,9 @@ from torch import Tensor
 
 from ..context import Context, torch_device
 from ..error import MXNetError
-from ..graph.gradient_flow import INLINE_LIMIT, has_partial_outputs
+from ..graph.gradient_flow import INLINE_LIMIT, has_partial_outputs, label_variables
+from ..graph.graph import Graph
+from ..graph.node import Node
 from ..graph.passes.storage import makes_sparse
 from ..ndarray import NDArray
 from .apply import assign, stored_context
@@ -58,7 +60,7 @@ class CachedOp:
         "_makes_sparse",
         "_passed",
         "_states",
-        "_step",
+        "_steps",
         "_sym",
         "function",
     )
@@ -90,7 +92,10 @@ class CachedOp:
         self._joins_gradients = has_partial_outputs(graph, limit)
         self._makes_sparse = makes_sparse(graph)
         self._hook: OpHook | None = None
-        self._step = Step(StepKind.GRAPH, graph)
+        # What recordings store: one step; of few operators one for each output, as in MXNet.
+        is_whole = len(graph.heads) < 2 or self._joins_gradients
+        parts = [graph] if is_whole else [Graph([head]) for head in graph.heads]
+        self._steps = [_step_of(part, variables) for part in parts]
 
     def __call__(
         self, *args: NDArray, out: Any = None, default_ctx: Context | None = None
@@ -155,8 +160,9 @@ class CachedOp:
             else:
                 outputs.append(head if is_sparse(head) else head._as(cls))
         if session is not None:
-            record_step(outputs, self._step, args)
-            session.hides |= function.hides_inputs(request, feed, heads)
+            results = [outputs] if len(self._steps) == 1 else outputs
+            for result, (step, positions) in zip(results, self._steps, strict=True):
+                record_step(result, step, [args[i] for i in positions])
         for head, variable in self._passed:
             if not is_sparse(args[variable]) and not (session and self._joins_gradients):
                 outputs[head] = alias(args[variable])
@@ -176,6 +182,14 @@ class CachedOp:
 
     def __reduce__(self) -> tuple:
         return CachedOp, (self._sym, self._flags)
+
+
+def _step_of(graph: Graph, variables: Sequence[Node]) -> tuple[Step, list[int]]:
+    """Return the step of a graph, and which of the variables are its inputs."""
+    index = {node: i for i, node in enumerate(variables)}
+    labels = label_variables(graph)
+    skipped = {i for i, node in enumerate(graph.variables) if node in labels}
+    return Step(StepKind.GRAPH, graph, labels=skipped), [index[n] for n in graph.variables]
 
 
 def _device_of(default_ctx: Context | None) -> torch.device:

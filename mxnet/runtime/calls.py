@@ -42,7 +42,7 @@ from .array import (
     wrap_constant,
     written_in,
 )
-from .recording import CONSTANT, Member, Step, call_step, graph_tensor, node_of, record_step, state
+from .recording import CONSTANT, Member, Step, call_step, node_of, record_step, state
 
 if TYPE_CHECKING:
     from ..ndarray.ndarray import NDArray
@@ -73,7 +73,6 @@ def make_call_function(op: Op, cls: type[NDArray]) -> Callable:
         "_interpreters": interpreters.eager,
         "_new": new_object,
         "_active": interpreters.active,
-        "_graph_tensor": graph_tensor,
         "_node_of": node_of,
         "_CONSTANT": CONSTANT,
         "_Member": Member,
@@ -172,7 +171,7 @@ _WRAP_RECORDED = """\
                 if not out_.requires_grad:
                     return _wrap_constant({kind}, out_, {dtype}, session_, call_, {sources})
                 made_ = _new({kind})
-                {hides}made_._data = made_._grad = None
+                made_._data = made_._grad = None
                 made_._member = _Member(out_, session_, (call_, {nodes}))
                 made_._dtype = {dtype}
                 made_._ctx = {ctx}
@@ -248,17 +247,9 @@ def _fast_path_of_arrays(op: Op, names: _Names, everything: str) -> list[str]:
         "        else:",
         "            if dtype_ is None:",
         f"                return _wrap(out_, {everything}, call_)",
-        _WRAP_RECORDED.format(sources=everything, nodes=nodes, hides=_hiding(op), **output),
+        _WRAP_RECORDED.format(sources=everything, nodes=nodes, **output),
         _WRAP.format(**output),
     ]
-
-
-def _hiding(op: Op) -> str:
-    """Return the line that notes in the session which inputs torch's graph does not show."""
-    tests = [
-        f"({i} is not None and _graph_tensor({i}) is not None)" for i in op.facts.without_gradient
-    ]
-    return f"session_.hides |= {' or '.join(tests)}\n{' ' * 16}" if tests else ""
 
 
 def _fast_path_of_creation(op: Op, names: _Names) -> list[str]:
@@ -311,7 +302,7 @@ def _variadic_source(op: Op, names: _Names) -> str:
             "        else:",
             "            if made_dtype_ is None:",
             "                return _wrap(out_, args, call_)",
-            _WRAP_RECORDED.format(sources="args", nodes=nodes, hides="", **output),
+            _WRAP_RECORDED.format(sources="args", nodes=nodes, **output),
             _WRAP.format(**output),
         ]
     lines.append(f"    return _general(args, {attributes}, out, kwargs, key_)")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import get_gradient_edge
 
 from .._process import caches
 from .._process.memory import return_gaps
@@ -19,7 +18,6 @@ from ..ops.interpreters import Interpreter
 from .array_kernels import array_kernels, dtype_of
 from .backends import Backend, BackendProgram
 from .program import Program
-from .recording import reachable
 
 if TYPE_CHECKING:
     from ..graph.node import Node
@@ -90,7 +88,6 @@ class GraphFunction:
         self._backend, self._data = backend, data
         self._recompute, self._keeps_layout, self._is_inside = recompute, keeps_layout, is_inside
         self._has_open_sources = bool(open_sources(graph))
-        self._hides: dict[Request, bool] = {}
         self._kernels: dict[Node, Callable] = {}  # of operators with memory: all programs share it
         heads = [e[:2] for e in graph.heads]
         self._copied = [
@@ -123,18 +120,6 @@ class GraphFunction:
         for i in self._copied:  # inputs, and outputs that are there already
             heads[i] = heads[i].clone() if type(heads[i]) is Tensor else heads[i].copy()
         return heads
-
-    def hides_inputs(self, request: Request, feed: Sequence[Value], heads: Sequence[Value]) -> bool:
-        """Return whether torch's graph of the heads lacks some input that has a gradient."""
-        hides = self._hides.get(request)
-        if hides is None:
-            made_by = {t.grad_fn for t in heads if type(t) is Tensor and t.requires_grad}
-            if not made_by:
-                return False
-            tracked = [t for t in feed if type(t) is Tensor and t.requires_grad]
-            edges = [get_gradient_edge(t).node for t in tracked]
-            hides = self._hides[request] = not reachable(made_by).issuperset(edges)
-        return hides
 
     def _prepare(self, feed: Sequence[Value], request: Request) -> Program | BackendProgram:
         graph, placement = self.graph, self._placement

@@ -19,7 +19,6 @@ from .integers import leaf_tensor, truncate
 from .recording import (
     CONSTANT,
     RECORDED,
-    STAND_IN,
     UNKNOWN,
     HistoryNode,
     Session,
@@ -314,9 +313,9 @@ def _starts(
 
 def _session_of(heads: Sequence[NDArray]) -> Session:
     """Return a session that has read all leaves behind some arrays."""
-    session = heads[0]._member.session  # pyright: ignore[reportOptionalMemberAccess]
-    if len(heads) == 1 and session is not None:
-        return session
+    member = heads[0]._member if len(heads) == 1 else None
+    if member is not None and member.session is not None:
+        return member.session
     joint = Session()
     for head in heads:
         member = head._member
@@ -336,59 +335,53 @@ def run_backward(
     retain_graph: bool = False,
 ) -> None:
     """Write the gradients of the heads with respect to all leaves behind them."""
-    hidden = _gradients_behind(heads) if any(map(_hides, heads)) else ()
     member = heads[0]._member if len(heads) == 1 and head_grads is None else None
+    arrays: Sequence[NDArray] = heads
     if member is not None and member.kind is RECORDED and member.tensor is not None:
-        _run_from(member.session, (member.tensor,), (_ones(member.tensor),), retain_graph)
+        session, tensors = cast("Session", member.session), [member.tensor]
+        starts = [_ones(member.tensor)]
     else:
         arrays, given = _starts(heads, head_grads)
-        if arrays:
-            tensors = [cast("Tensor", graph_tensor(a)) for a in arrays]
-            starts = [_head_gradient(t, g) for t, g in zip(tensors, given, strict=True)]
-            _run_from(_session_of(arrays), tensors, starts, retain_graph)
-    for record in hidden:
-        if not record.fresh:
+        session, tensors = _session_of(arrays), [cast("Tensor", graph_tensor(a)) for a in arrays]
+        starts = [_head_gradient(t, g) for t, g in zip(tensors, given, strict=True)]
+    written = _run_from(session, tensors, starts, retain_graph) if tensors else ()
+    if len(written) < len(session.leaves) or len(tensors) < len(heads):
+        # Torch's graph ends at indices, comparisons and `BlockGrad`; MXNet writes zeros there.
+        for record in leaves_of(map(_history, heads)).difference(written):
             record.write_zeros()
     if not retain_graph:
         mark_used_up(heads)
 
 
-def _run_from(session: Any, heads: Any, starts: Sequence[Tensor], retain_graph: bool) -> None:
-    """Run backward from tensors of a session's graph, and write what it finds."""
-    # With torch's own leaves the engine accumulates, and hooks leave its gradients alone.
-    leaves, found = ({}, None) if session.has_torch_leaves else (session.leaves, {})
+def _run_from(
+    session: Any, heads: Sequence[Tensor], starts: Sequence[Tensor], retain_graph: bool
+) -> Sequence[Gradient]:
+    """Run backward in a session's graph, write what it finds, and return which leaves it found."""
+    keep, leaves = bool(retain_graph), session.leaves
+    if session.has_torch_leaves:  # the engine accumulates, as torch code expects, and hooks write
+        before = [record for record in leaves if record.fresh]
+        for record in before:
+            record.fresh = False
+        backward(heads, starts, (), keep=keep)
+        written = [record for record in leaves if record.fresh]
+        for record in before:
+            record.fresh = True
+        return written
     if session.runs_user_code:
         for record, leaf in leaves.items():
             _observe(record, leaf)
-    records = tuple(leaves)
-    gradients = backward(
-        heads, starts, tuple(leaves.values()), keep=bool(retain_graph), found=found
-    )
-    pairs = zip(records, gradients, strict=False)  # no gradients come where torch accumulates
-    received = [pair for pair in pairs if pair[1] is not None]
+    records, found = tuple(leaves), {}
+    gradients = backward(heads, starts, tuple(leaves.values()), keep=keep, found=found)
+    received = [(r, g) for r, g in zip(records, gradients, strict=True) if g is not None]
+    waiting = received
     if found:
-        received = [(r, g) for r, g in received if found.get(r, g) is not None]
-    write_gradients(received)
+        waiting = [(r, g) for r, g in received if found.get(r, g) is not None]
+    write_gradients(waiting)
+    return [record for record, _ in received]
 
 
 def _ones(head: Tensor) -> Tensor:
     return torch.ones_like(head, requires_grad=False)
-
-
-def _hides(head: NDArray) -> bool:
-    """Return whether an array may have been made of some that torch's graph does not show."""
-    member = head._member
-    if member is None or member.tensor is None:
-        return True
-    return member.kind is STAND_IN or (member.session is not None and member.session.hides)
-
-
-def _gradients_behind(heads: Sequence[NDArray]) -> set[Gradient]:
-    """Return the records of all gradients that backward has to write, marked as not written."""
-    records = leaves_of(map(_history, heads))
-    for record in records:
-        record.fresh = False
-    return records
 
 
 def differentiate(

@@ -8,7 +8,7 @@ array's data, and a node lives no longer than torch's graph of the same results:
 graph is freed forgets it.
 
 Torch's graph ends at results without gradients, such as those of `BlockGrad` and comparisons; nodes
-continue. A session where that happened *hides* arrays: backward looks for them, to write zeros.
+continue. Backward looks there for leaves that torch did not reach, and writes zeros.
 
 Backward frees a graph: arrays that were members of it continue as constants. Old programs rely on
 this. A recurrent net's state goes from batch to batch without being detached (``for s in state:
@@ -19,7 +19,7 @@ is freed is determined when a later session takes the array.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -46,21 +46,19 @@ DIFFERENTIABLE = frozenset({torch.float32, torch.float64, torch.float16, torch.b
 class Session:
     """One recording; the members of recorded arrays know the session that made them."""
 
-    __slots__ = ("finished", "has_torch_leaves", "hides", "later", "leaves", "runs_user_code")
+    __slots__ = ("finished", "has_torch_leaves", "later", "leaves", "runs_user_code")
 
     def __init__(self) -> None:
         # The arrays with gradients that it has read: their records, and their leaves in the graph.
         self.leaves: dict[Any, Tensor] = {}
         self.has_torch_leaves = False  # whether torch code put tensors of its own into the graph
         self.runs_user_code = False  # whether backward does
-        self.hides = False  # whether something hides arrays from torch's graph
         self.finished: list[Any] = []  # torch's nodes from which backward has freed graphs
         self.later: set[Session] = set()  # sessions that continued from its arrays
 
     def continue_from(self, earlier: Session) -> None:
         """Take over what is behind an array of an earlier session."""
         earlier.later.add(self)
-        self.hides |= earlier.hides
         self.has_torch_leaves |= earlier.has_torch_leaves
         self.runs_user_code |= earlier.runs_user_code
         self.leaves.update(earlier.leaves)
@@ -118,19 +116,27 @@ class StepKind(Enum):
 
 
 class Step:
-    """What makes results of inputs: its kind, and its operator, graph or shapes."""
+    """A step: its kind, and its operator, graph or shapes.
 
-    __slots__ = ("attrs", "kind", "what")
+    `labels` are the positions of inputs whose gradients backward leaves alone.
+    """
+
+    __slots__ = ("attrs", "kind", "labels", "what")
 
     def __init__(
-        self, kind: StepKind, what: Any = None, attrs: Mapping[str, Any] | None = None
+        self,
+        kind: StepKind,
+        what: Any = None,
+        attrs: Mapping[str, Any] | None = None,
+        labels: Container[int] = (),
     ) -> None:
-        self.kind, self.what, self.attrs = kind, what, attrs or {}
+        self.kind, self.what, self.attrs, self.labels = kind, what, attrs or {}, labels
 
 
 def call_step(op: Op, attrs: Mapping[str, Any] | None = None) -> Step:
     """Return the step of an operator's call."""
-    return Step(CALL, op, attrs)
+    has_labels = op.facts.loss or op.facts.has_labels
+    return Step(CALL, op, attrs, range(1, len(op.inputs)) if has_labels else ())
 
 
 class Source:
@@ -251,11 +257,13 @@ def node_of(array: Any) -> HistoryNode:
     return member.node
 
 
-def inputs_of(node: HistoryNode) -> list[HistoryNode]:
+def inputs_of(node: HistoryNode, with_labels: bool = True) -> list[HistoryNode]:
     """Return the nodes of a step's inputs, without the keys and shapes beside them."""
-    if type(node) is not tuple:
+    if type(node) is not tuple or not _is_made(node):
         return []
-    return [n for n in node[1:] if _is_made(n) or isinstance(n, Source)]
+    labels = () if with_labels else node[0].labels
+    rows = enumerate(node[1:])
+    return [n for i, n in rows if (_is_made(n) or isinstance(n, Source)) and i not in labels]
 
 
 def _is_made(node: Any) -> bool:
@@ -263,8 +271,12 @@ def _is_made(node: Any) -> bool:
 
 
 def leaves_of(nodes: Iterable[HistoryNode]) -> set[Any]:
-    """Return the gradient records of all arrays that some recorded arrays were made of."""
-    return {i for i in _history_of(nodes) if isinstance(i, Source) and type(i) is not Source}
+    """Return the gradient records of the arrays to which backward from some arrays goes.
+
+    It leaves alone what losses read as labels and lengths.
+    """
+    history = _history_of(nodes, lambda node: inputs_of(node, with_labels=False))
+    return {i for i in history if isinstance(i, Source) and type(i) is not Source}
 
 
 def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
@@ -277,16 +289,17 @@ def may_come_from(nodes: Iterable[HistoryNode], target: HistoryNode) -> bool:
     return any(item is target or item is UNKNOWN for item in _history_of(nodes))
 
 
-def _history_of(nodes: Iterable[HistoryNode]) -> Iterator[Any]:
-    """Yield everything in the history of some nodes: nodes, steps, numbers and keys."""
-    seen: set[int] = set()
-    waiting: list[Any] = [tuple(nodes)]
-    for node in waiting:
-        for item in node:
-            yield item
-            if type(item) is tuple and id(item) not in seen:
-                seen.add(id(item))
-                waiting.append(item)
+def _history_of(
+    nodes: Iterable[HistoryNode], inputs: Callable[[Any], Iterable[Any]] = lambda node: node
+) -> Iterator[Any]:
+    """Yield everything in the history of some nodes: nodes, and by default steps and details."""
+    seen: set[int] = set()  # identities: details need not be hashable
+    waiting: list[Any] = list(nodes)
+    for item in waiting:
+        yield item
+        if type(item) is tuple and id(item) not in seen:
+            seen.add(id(item))
+            waiting.extend(inputs(item))
 
 
 def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) -> None:
@@ -300,8 +313,6 @@ def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) 
             break
     else:
         return
-    if step.kind is CALL and step.what.facts.without_gradient:
-        hide_inputs(step.what, inputs, session)
     several = isinstance(outputs, list | tuple)
     node = step_node(step, inputs, *details)
     for index, array in enumerate(outputs if several else (outputs,)):
@@ -313,21 +324,12 @@ def record_step(outputs: Any, step: Step, inputs: Sequence[Any], *details: Any) 
             make_constant(array, session, own, inputs)
 
 
-def hide_inputs(op: Op, inputs: Sequence[Any], session: Session) -> None:
-    """Note that backward must look for indices, conditions and shapes: torch does not see them."""
-    for name in op.facts.without_gradient:
-        index = op.input_index[name]
-        if index < len(inputs) and inputs[index] is not None:
-            session.hides |= graph_tensor(inputs[index]) is not None
-
-
 def make_constant(array: Any, session: Session, node: tuple, inputs: Sequence[Any]) -> None:
     """Remember that a recorded operator without a gradient made this from members of a graph.
 
     Backward from such an array is not an error, it just finds zeros: ``(x > 0).backward()``.
     """
     array._member = Member(None, session, node, CONSTANT)
-    session.hides = True
     if OutputLayers.recorded and array._dtype in DIFFERENTIABLE:
         _keep_path(array, session, node, inputs)
 

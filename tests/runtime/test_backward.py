@@ -586,3 +586,26 @@ def test_shapes_of_gradients_that_nobody_uses_do_not_matter():
     executor.forward(is_train=True, x=mx.nd.ones((1, 2)), label=mx.nd.zeros((1,)))
     executor.backward(mx.nd.ones((7,)))
     assert executor.grad_dict["x"].asnumpy().tolist() == [[-0.5, 0.5]]
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_gradients_of_labels_are_left_alone(hybridize):
+    """As in MXNet 1.9.1, also where backward writes zeros for other inputs."""
+
+    class Net(mx.gluon.HybridBlock):
+        def hybrid_forward(self, F, x, label, blocked):
+            return F.broadcast_add(F.SoftmaxOutput(x * 1, label), F.BlockGrad(blocked))
+
+    net = Net()
+    if hybridize:
+        net.hybridize()
+    x, label, blocked = nd.array([[1, 2]]), nd.array([1]), nd.array([3])
+    for array in (x, label, blocked):
+        array.attach_grad()
+        array.grad[:] = 7
+    with mx.autograd.record():
+        out = net(x, label, blocked)
+    out.backward()
+    assert label.grad.asnumpy() == [7]
+    assert blocked.grad.asnumpy() == [0]
+    assert (x.grad.asnumpy() != 7).all()

@@ -119,8 +119,6 @@ class BaseSparseNDArray(NDArray):
             self._member = None
         else:
             session = state.session or (None if tensor.is_leaf else Session())
-            if session is not None:
-                session.hides = True  # what it was made of is known by its history alone
             self._member = Member(tensor, session, UNKNOWN, STAND_IN)
 
     @property
