@@ -70,7 +70,7 @@ class Handle:
     _ctx: Context | None  # only when it is not the one that the device implies
     _grad: Any  # a Gradient record, when attach_grad was called
 
-    # Whether one element has shape (), comparisons are bool, and so on: true of `mx.np.ndarray`.
+    # Whether NumPy semantics apply: true of `mx.np.ndarray`.
     is_numpy: ClassVar[bool] = False
     numpy_class: ClassVar[type | None] = None  # `mx.np.ndarray`, once it is defined
 

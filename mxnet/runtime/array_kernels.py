@@ -63,7 +63,7 @@ def array_kernels(
 
 
 def cast_arguments(graph: Graph, arrays: Sequence[NDArray]) -> set[int]:
-    """Return the positions of integer arguments that a cast reads: its gradient is theirs."""
+    """Return the positions of integer arguments that feed a cast; they receive its gradient."""
     read = {e.node for n in graph.nodes if _cast_dtype(n) is not None for e in n.inputs}
     rows = enumerate(zip(graph.arguments, arrays, strict=True))
     return {i for i, (n, a) in rows if n in read and not dtype_of(a).is_floating_point}

@@ -1,4 +1,4 @@
-"""How arrays come to variables: `bind` takes what there is, `simple_bind` makes what is needed."""
+"""Binding arrays to variables: `bind` takes existing arrays, `simple_bind` allocates them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def simple_bind(
 
 
 class _Pool:
-    """Where new arrays come from: a shared executor, a shared buffer, or fresh memory."""
+    """The source of new arrays: a shared executor, a shared buffer, or new memory."""
 
     def __init__(
         self,

@@ -386,16 +386,17 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
             "Symbols need the functions of mx.sym: in hybrid_forward call F.name(...), where F is "
             "mx.nd or mx.sym, rather than mx.nd.name(...)."
         )
-    shown = repr(value)
+    kind = type(value).__name__
+    shown = f"the {kind} {value!r}"
     if _holds_arrays(value):
-        shown = f"{len(value)} arrays"
+        shown = f"a {kind} of {len(value)} arrays"
         advice = "Give the arrays one by one: f(*arrays)."
     elif len(shown) > 80 or "\n" in shown:
-        shown = f"a value of shape {value.shape}" if hasattr(value, "shape") else shown[:80] + "..."
-    return InvalidType(
-        f"Argument {key} must have NDArray type, but got {shown} of {type(value).__name__}. "
-        + advice
-    )
+        shape = (
+            f" of shape {value.shape}" if hasattr(value, "shape") else f": {repr(value)[:80]}..."
+        )
+        shown = f"a {kind}{shape}"
+    return InvalidType(f"Argument {key} must have NDArray type, but got {shown}. {advice}")
 
 
 def _holds_arrays(value: Any) -> bool:

@@ -142,9 +142,8 @@ class Executor:
     ) -> None:
         """Write the gradients of the arguments.
 
-        Outputs need gradients of their own, `out_grads`, unless these end at a loss layer. With
-        ``is_train=False``, or after a forward in prediction mode, what is differentiated is the
-        computation of prediction mode.
+        Pass `out_grads` for outputs that are not loss layers. If ``is_train=False``, or if forward
+        ran in prediction mode, the graph of prediction mode is differentiated.
 
         Parameters
         ----------
@@ -321,8 +320,8 @@ class Executor:
 def shared_by_threads(what: str) -> MXNetError:
     """Return the error of a thread that uses what another one is using."""
     return MXNetError(
-        f"{what}: another thread is inside it. Its outputs and gradients are those of one run: "
-        "give each thread one of its own, which may share the parameters, or take turns by a lock."
+        f"{what}: another thread is running it. It holds the outputs and gradients of one run. "
+        "Give each thread its own, which may share the parameters, or protect it with a lock."
     )
 
 

@@ -30,7 +30,7 @@ Value = Any  # a tensor; or an array, where one is sparse, or an integer with a 
 
 
 class Request(NamedTuple):
-    """How a graph is to be run, and on what; with it a program is found again.
+    """The mode, device and kinds of inputs of a run; the key of the program cache.
 
     Parameters
     ----------

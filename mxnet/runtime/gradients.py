@@ -185,7 +185,7 @@ def _with_memory(gradient: Tensor) -> Tensor:
 
 
 class UnknownGradReq(InvalidValue, KeyError):
-    """What backward is to do with a gradient array is none of write, add and null."""
+    """Raised for a grad_req other than 'write', 'add' or 'null'."""
 
     __str__ = MXNetError.__str__  # KeyError's would quote the message
 
@@ -193,7 +193,7 @@ class UnknownGradReq(InvalidValue, KeyError):
 def check_req(req: Any) -> str:
     """Return a valid grad_req, or say which ones there are."""
     if req not in GRAD_REQS:
-        raise UnknownGradReq(f"grad_req {req!r} is none of {', '.join(GRAD_REQS)}.")
+        raise UnknownGradReq(f"grad_req must be one of {', '.join(GRAD_REQS)}, got {req!r}.")
     return req
 
 
@@ -273,7 +273,7 @@ def _head_gradient(head: Tensor, gradient: Any, keeps_graph: bool = False) -> Te
     if grad.numel() != head.numel():
         raise ShapeError(
             f"backward: a head gradient has shape {tuple(grad.shape)}, its output "
-            f"{tuple(head.shape)}; they must have equally many elements."
+            f"{tuple(head.shape)}; they must have the same number of elements."
         )
     if grad.shape != head.shape:
         grad = grad.reshape(head.shape)

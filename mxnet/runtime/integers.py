@@ -44,7 +44,7 @@ def truncate(gradient: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def casts_to_integer(op: Op, tensors: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
-    """Return whether a call turns a member of the graph into integers, gradients included."""
+    """Return whether a call casts a tensor that requires a gradient to an integer type."""
     if not op.facts.makes_integers(attrs):
         return False
     first = tensors[0]
@@ -58,7 +58,7 @@ def run_on_integers(
     cls: type[NDArray],
     ctx: Context | None,
 ) -> Any:
-    """Run an operator on arrays of which some are integers in a graph, or become such."""
+    """Run an operator on arrays of which some are, or become, integers in a graph."""
     values = [None if a is None else plain(a) for a in inputs]
     members = [_member_now(a) for a in inputs]
     with torch.no_grad():
@@ -85,7 +85,7 @@ def derive(array: ArrayT, function: Callable[[Tensor], Tensor]) -> ArrayT:
 def _record_integers(
     call: _IntegerCall, members: list[Tensor | None], arrays: list[NDArray]
 ) -> None:
-    """Make arrays members of the graph, as results of a call on other members."""
+    """Attach arrays to the graph, as results of a call."""
     results = [plain(a) for a in arrays]
     tracked_results = _IntegerStep.apply(call, results, *members)
     for array, tracked in zip(arrays, tracked_results, strict=True):

@@ -88,7 +88,7 @@ def _require_support(
 
 
 class _Traceable(nn.Module):
-    """The plain kernels of a program as a function of data; parameters are copies."""
+    """A module that runs a program's plain kernels on data; parameters are copied to buffers."""
 
     def __init__(self, program: Program, feed: Sequence[Tensor], data: Sequence[int]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Recordings: what this thread records, what arrays are to it, and what made a recorded array.
+"""Recordings: sessions, the entries of arrays in them, and the history of recorded arrays.
 
 `mxnet.autograd` is the public interface. Each `record()` scope is a `Session`. An array that a
 session has met has a `Member`: what represents it in torch's graph, and its *node*, which says what
@@ -102,14 +102,14 @@ def backward_mode(training: bool) -> Iterator[None]:
 
 
 class StepKind(Enum):
-    """What made a result of its inputs."""
+    """The kind of a step that makes results from inputs."""
 
     CALL = "a call of an operator; a number among its inputs is the operator's `scalar`"
     GRAPH = "a run of a graph, with one input for each of its variables"
     FUNCTION = "a function that a user wrote with its gradient; it keeps the shapes of results"
     RESULT = "one of several results of a step; the detail is its index"
-    INDEXING = "a read of a part; the details are the key and the shape of the part"
-    GATHERING = "a read by lists of indices; the details represent them, and those in the graph"
+    INDEXING = "a slicing; the details are the index and the shape of the result"
+    GATHERING = "an indexing by arrays; the details represent the indices"
     RESHAPING = "a change of the shape; the detail is the shape"
     COPYING = "a copy"
     UNKNOWN = "something that is not an operator"
@@ -159,7 +159,7 @@ UNKNOWN: HistoryNode = (UNKNOWN_STEP,)  # of recorded arrays of which nothing is
 
 
 class Kind(Enum):
-    """What an array is to recordings."""
+    """The role of an array in recordings."""
 
     LEAF = "graphs begin at the array; its node is the record of its gradient"
     TORCH_LEAF = "the array of a parameter of torch code, whose gradient is torch's affair"
@@ -173,7 +173,7 @@ LEAF, TORCH_LEAF, RECORDED, STAND_IN, CONSTANT, INPUT = Kind
 
 
 class Member:
-    """What an array is to recordings; an array that none has met has no member.
+    """The entry of an array in a recorded graph; an array that none has read has no entry.
 
     Parameters
     ----------

@@ -276,7 +276,7 @@ def test_of_an_output_shown_twice_the_last_gradient_counts():
 def test_unknown_requests(req):
     net = sym.var("x") * 2
     for error in (ValueError, mx.MXNetError):
-        with pytest.raises(error, match="'foo' is none of write, add, null"):
+        with pytest.raises(error, match="must be one of write, add, null, got 'foo'"):
             net.bind(mx.cpu(), [nd.ones(2)], [nd.ones(2)], req)
         with pytest.raises(error, match="'foo'"):
             net.simple_bind(mx.cpu(), grad_req=req, x=(2,))

@@ -44,7 +44,7 @@ def makes_sparse(graph: Graph) -> bool:
 
 
 def is_sparse(values: Values) -> bool:
-    """Return whether anything is not dense."""
+    """Return whether any value is sparse."""
     return any(s != DENSE for stypes in values.values() for s in stypes)
 
 

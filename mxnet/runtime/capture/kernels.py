@@ -25,7 +25,7 @@ from ...torch_private import KernelWatcher, find_functions, schema_of
 MAX_BYTES = 2**24  # of all results of one step: with larger arrays Python is not what takes long
 MAX_CALLS = 50_000
 ATTEMPTS = (2, 8, 32)  # after so many steps: kernels that check their first inputs may stop
-# How values get out of tensors without a kernel; all else shows in the kernels.
+# Calls that read values on the host; other reads are kernels.
 _READS = frozenset(
     {
         Tensor.__array__,
@@ -59,7 +59,7 @@ class Call(NamedTuple):
 
 
 class Capture:
-    """What a step did, while it is watched; `calls` is None once it cannot be repeated."""
+    """The kernels of a watched step; `calls` is None once it cannot be repeated."""
 
     def __init__(self) -> None:
         self.calls: list[Call] | None = []
@@ -67,7 +67,7 @@ class Capture:
         self._bytes = 0
 
     def refuse(self) -> None:
-        """Give up; the step itself goes on."""
+        """Abort the capture; the step still runs."""
         self.calls = None
 
     @contextmanager
