@@ -33,7 +33,7 @@ def untouched():
 
 
 @pytest.mark.parametrize("first", ["mxnet", "gluoncv"])
-def test_gluoncv_takes_torch_for_absent(tmp_path, first):
+def test_gluoncv_skips_its_torch_code(tmp_path, first):
     package = tmp_path / "gluoncv"
     package.mkdir()
     (package / "__init__.py").write_text(INIT)

@@ -25,14 +25,14 @@ def _compare(made, wanted):
 
 
 @pytest.mark.parametrize("name", SEAMS)
-def test_programs_that_use_mxnet_as_packages_do(name):
+def test_package_usage_patterns_match_mxnet(name):
     _compare(SEAMS[name](mx), ANSWERS[name])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of the packages
 @pytest.mark.parametrize("name", PACKAGES)
-def test_packages(name):
+def test_installed_packages_match_mxnet(name):
     if find_spec(name) is None:
         pytest.skip(f"the package {name} is not installed")
     try:
