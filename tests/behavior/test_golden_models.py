@@ -33,7 +33,7 @@ def _executor(symbol, stored):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_saved_network_gives_mxnets_numbers(name):
+def test_outputs_and_gradients_of_saved_networks_match_mxnet(name):
     """Predicting, training and all gradients."""
     stored = _stored(name)
     symbol = mx.sym.load(str(HERE / "models" / f"{name}-symbol.json"))
@@ -49,7 +49,7 @@ def test_saved_network_gives_mxnets_numbers(name):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_built_here_it_is_the_same_network(name):
+def test_graph_built_by_the_program_equals_the_saved_one(name):
     """Names, attributes and connections of our graph are those of the saved one."""
     with mx.name.NameManager(), warnings.catch_warnings():
         symbol, _ = PROGRAMS[name](mx)

@@ -34,7 +34,7 @@ def test_every_misuse_is_recorded() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_old_except_clause_catches_it(space: dict[str, Any]) -> None:
+def test_error_has_the_exception_type_of_mxnet(space: dict[str, Any]) -> None:
     def check(expression: str) -> None:
         with pytest.raises(BaseException) as caught:
             repr(eval(expression, space))

@@ -91,7 +91,7 @@ def check(mistake: Mistake) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_an_except_clause_for_mxnet_or_another_mode_catches_it(part: int) -> None:
+def test_error_types_match_mxnet_in_every_call_mode(part: int) -> None:
     cases = {
         f"{op}: {what}": mistake
         for op in sorted(MISTAKES)[part::PARTS]
@@ -100,7 +100,7 @@ def test_an_except_clause_for_mxnet_or_another_mode_catches_it(part: int) -> Non
     check_each(cases, check)
 
 
-def test_every_mistake_is_recorded() -> None:
+def test_every_operator_error_case_is_recorded() -> None:
     assert {op: sorted(m) for op, m in RECORDED.items()} == {
         op: sorted(m) for op, m in MISTAKES.items()
     }

@@ -20,7 +20,7 @@ SWEEPS = sorted(path.stem for path in (HERE / "sweeps").glob("*.json"))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_sweep(name: str) -> None:
+def test_sweep_of_calls_matches_mxnet(name: str) -> None:
     """Values, shapes and dtypes are equal; what MXNet refuses is not recorded."""
     sweep = importlib.import_module(f"tests.golden.record.sweeps.{name}")
     recorded = json.loads((HERE / "sweeps" / f"{name}.json").read_text())

@@ -57,7 +57,7 @@ def _check(answers: dict[str, Any], compare: Callable[[str, Any, Any], None]) ->
 
 
 @pytest.mark.slow
-def test_printed_lines(answers: dict[str, Any]) -> None:
+def test_printed_lines_match_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         lines = [line for line in ours["out"] if not line.startswith(EXTRA_LINES)]
         assert lines == theirs["out"]
@@ -66,7 +66,7 @@ def test_printed_lines(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_logged_lines(answers: dict[str, Any]) -> None:
+def test_logged_lines_match_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         assert ours["log"] == theirs["log"]
 
@@ -74,7 +74,7 @@ def test_logged_lines(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_warnings(answers: dict[str, Any]) -> None:
+def test_warnings_match_mxnet(answers: dict[str, Any]) -> None:
     """Classes and beginnings of warnings; ours may say more."""
 
     def begin(warning: str) -> list[str]:
@@ -87,7 +87,7 @@ def test_warnings(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_messages_have_the_phrases_that_people_look_for(answers: dict[str, Any]) -> None:
+def test_error_messages_contain_the_phrases_of_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         assert (ours["error"] is None) == (theirs["error"] is None)
         if ours["error"] is not None:
