@@ -226,7 +226,7 @@ def test_losses(hybrid: bool, last: mx.Context) -> None:
     check_each({name: name for name in LOSSES}, check)
 
 
-def test_losses_of_three_inputs(last: mx.Context) -> None:
+def test_losses_with_three_inputs(last: mx.Context) -> None:
     def run(ctx: mx.Context) -> list:
         a, b, c = (nd.array(RNG_ARRAYS[i], ctx=ctx) for i in range(3))
         a.attach_grad()

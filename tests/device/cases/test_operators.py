@@ -56,7 +56,7 @@ def test_forward_and_gradients_of_all_rows(family: str, rows: list[Row], last: m
 
 
 @for_rows(lambda row: not registry.get(row.op).facts.random and not row.train, at_most=1)
-def test_out(family: str, rows: list[Row], last: mx.Context) -> None:
+def test_out_argument(family: str, rows: list[Row], last: mx.Context) -> None:
     """`out=` is written where it is."""
 
     def check(row: Row) -> None:
@@ -71,7 +71,7 @@ def test_out(family: str, rows: list[Row], last: mx.Context) -> None:
 
 
 @for_rows(lambda row: row.has_gradients and not registry.get(row.op).facts.random, at_most=1)
-def test_gradients_are_added(family: str, rows: list[Row], last: mx.Context) -> None:
+def test_grad_req_add(family: str, rows: list[Row], last: mx.Context) -> None:
     def check(row: Row) -> None:
         expected = values(_run(row, "add", times=2)[1])
         with last:
@@ -86,7 +86,7 @@ MIN_OPERATORS = 150
 
 
 @pytest.mark.skipif(not second_device.is_loaded(), reason="only the second device keeps a list")
-def test_operators_have_kernels_of_cuda() -> None:
+def test_operators_have_cuda_kernels() -> None:
     """Whatever ran here so far exists for CUDA, by torch's own table of kernels."""
     yaml = pytest.importorskip("yaml")
     torchgen = pytest.importorskip("torchgen")

@@ -34,7 +34,9 @@ ON_DEVICES = [
 
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=1)
-def test_surroundings_on_a_device(family: str, rows: list[Row], last: mx.Context) -> None:
+def test_operators_in_all_contexts_on_a_device(
+    family: str, rows: list[Row], last: mx.Context
+) -> None:
     calls = [Call(row) for row in rows]
     for call in calls:
         assert call.expected  # on the CPU

@@ -31,7 +31,9 @@ def assert_nothing_left(traffic: Traffic) -> None:
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_step_of_a_trainer(optimizer: str, hybrid: bool, last: mx.Context) -> None:
+def test_trainer_step_copies_nothing_to_the_host(
+    optimizer: str, hybrid: bool, last: mx.Context
+) -> None:
     net = gluon.model_zoo.vision.resnet18_v1(classes=3)
     net.initialize(ctx=last)
     if hybrid:
@@ -57,7 +59,7 @@ def test_a_step_of_a_trainer(optimizer: str, hybrid: bool, last: mx.Context) -> 
 @pytest.mark.parametrize(
     "metric", ["acc", "ce", "nll_loss", "mse", "perplexity", "top_k_accuracy", "loss"]
 )
-def test_a_metric_is_read_once(metric: str, last: mx.Context) -> None:
+def test_metric_update_copies_nothing_to_the_host(metric: str, last: mx.Context) -> None:
     options = {"top_k_accuracy": {"top_k": 2}, "perplexity": {"ignore_label": None}}
     meter = mx.metric.create(metric, **options.get(metric, {}))
     labels = nd.array([0, 1, 1, 0], ctx=last)
@@ -69,7 +71,9 @@ def test_a_metric_is_read_once(metric: str, last: mx.Context) -> None:
     assert np.isfinite(meter.get()[1])
 
 
-def test_module_fit(last: mx.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_module_fit_copies_nothing_to_the_host_within_an_epoch(
+    last: mx.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Batches go to the device; nothing comes back before the epoch ends."""
     monkeypatch.setenv("MXNET_PROGRESS", "off")  # a bar reads the metric now and then
     data = mx.sym.Variable("data")
@@ -95,7 +99,7 @@ def test_module_fit(last: mx.Context, monkeypatch: pytest.MonkeyPatch) -> None:
             assert step.from_host == 3  # data, labels, labels for the metric
 
 
-def test_a_prediction(last: mx.Context) -> None:
+def test_prediction_copies_nothing_to_the_host(last: mx.Context) -> None:
     """Prepared layers of the CPU look at their data; on a device the host would have to wait."""
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Conv2D(8, 3), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"))
@@ -110,7 +114,7 @@ def test_a_prediction(last: mx.Context) -> None:
     assert traffic.from_host == 0
 
 
-def test_two_devices_exchange_gradients_directly(two: list[mx.Context]) -> None:
+def test_gradients_are_exchanged_directly_between_devices(two: list[mx.Context]) -> None:
     net = gluon.nn.Dense(4, in_units=3)
     net.initialize(ctx=two)
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore="device")

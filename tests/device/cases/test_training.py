@@ -91,7 +91,7 @@ def test_initializers(last: mx.Context) -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
-def test_stores_over_cpu_and_devices(kind: str, two: list[mx.Context]) -> None:
+def test_kvstore_over_cpu_and_devices(kind: str, two: list[mx.Context]) -> None:
     contexts = [mx.cpu(0), *two]
     store = mx.kv.create(kind)
     store.init("w", nd.zeros((2, 3)))
@@ -148,7 +148,7 @@ def test_parameters_on_several_devices(two: list[mx.Context], tmp_path: Path) ->
     assert_close(values([back(nd.ones((2, 3), ctx=two[0]))]), values(outs[:1]))
 
 
-def test_arrays_in_files(last: mx.Context, tmp_path: Path) -> None:
+def test_arrays_saved_from_a_device(last: mx.Context, tmp_path: Path) -> None:
     """MXNet's file keeps the device; where it is not there, arrays come to the CPU."""
     path = str(tmp_path / "arrays")
     dense = nd.array([[1, 2]], ctx=last)
@@ -177,7 +177,7 @@ def test_sync_batch_norm(two: list[mx.Context]) -> None:
     assert_close(run(two), run([mx.cpu(0), mx.cpu(1)]), rtol=1e-3, atol=1e-4)
 
 
-def test_groups_on_two_devices(two: list[mx.Context]) -> None:
+def test_ctx_group_on_two_devices(two: list[mx.Context]) -> None:
     """`ctx_group`: one half of a network on each device."""
     with mx.AttrScope(ctx_group="first"):
         x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="one")
@@ -252,7 +252,7 @@ def test_numpy_arrays(last: mx.Context) -> None:
     assert_on(mx.cpu(), mx.np.zeros(2), x.as_in_ctx(mx.cpu()))
 
 
-def test_seeds(two: list[mx.Context]) -> None:
+def test_random_seed_for_all_or_one_device(two: list[mx.Context]) -> None:
     """All devices together, or one alone."""
 
     def draw(ctx: mx.Context) -> list:
@@ -274,7 +274,7 @@ def test_seeds(two: list[mx.Context]) -> None:
     assert_on(two[1], *drawn)
 
 
-def test_dropout_repeats_when_results_are_recomputed(last: mx.Context) -> None:
+def test_dropout_mask_is_reproduced_by_recomputation(last: mx.Context) -> None:
     def gradient(recompute: bool) -> np.ndarray:
         net = nn.HybridSequential()
         for _ in range(4):
@@ -350,7 +350,7 @@ def test_training_in_mixed_precision() -> None:
     assert answer.stdout.strip() == "trained", answer.stderr[-3000:]
 
 
-def test_loader_pins_memory(last: mx.Context) -> None:
+def test_dataloader_pins_memory(last: mx.Context) -> None:
     data = gluon.data.ArrayDataset(RNG.standard_normal((6, 3)).astype("float32"))
     for workers in (0, 1):
         loader = gluon.data.DataLoader(data, 2, pin_memory=True, num_workers=workers, timeout=60)
@@ -398,7 +398,7 @@ def test_custom_operators(last: mx.Context) -> None:
     assert_on(last, exe.outputs[0], exe.grad_dict["x"])
 
 
-def test_functions_see_the_modes_of_their_thread(last: mx.Context) -> None:
+def test_autograd_function_backward_has_the_modes_of_its_thread(last: mx.Context) -> None:
     """Torch would run the backward of a device in a thread of its own."""
     seen = []
 
@@ -454,7 +454,7 @@ def test_checkpoint_and_resume(last: mx.Context, tmp_path: Path) -> None:
     assert_close(parts, whole)
 
 
-def test_module_family(two: list[mx.Context], caplog: pytest.LogCaptureFixture) -> None:
+def test_all_module_classes_train(two: list[mx.Context], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     x, y = RNG.standard_normal((8, 5)).astype("float32"), RNG.integers(0, 3, 8)
     layer = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
@@ -535,7 +535,7 @@ def test_onnx_and_torch_files(last: mx.Context, tmp_path: Path) -> None:
     assert_on(last, net(x))
 
 
-def test_tricks_of_the_cpu_stay_off_devices(last: mx.Context) -> None:
+def test_cpu_optimizations_are_off_on_devices(last: mx.Context) -> None:
     """No weights are packed, nothing runs in blocks, and nothing is kept in oneDNN's order."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(8, 3, in_channels=4), nn.BatchNorm(in_channels=8), nn.Activation("relu"))
@@ -557,7 +557,7 @@ def test_tricks_of_the_cpu_stay_off_devices(last: mx.Context) -> None:
         assert not [n for n in names if "mkldnn" in n or "onednn" in n or "quantized::" in n]
 
 
-def test_memory_is_counted(last: mx.Context) -> None:
+def test_memory_use_is_reported(last: mx.Context) -> None:
     index = last.device_id
     _, total = mx.context.gpu_memory_info(index)
     before = mx.accelerator.memory_use(index)[0]
@@ -573,7 +573,7 @@ def test_memory_is_counted(last: mx.Context) -> None:
         nd.zeros(2, ctx=mx.gpu(99))
 
 
-def test_arrays_on_different_devices(two: list[mx.Context]) -> None:
+def test_mixing_arrays_of_different_devices_raises(two: list[mx.Context]) -> None:
     a, b = nd.ones(2, ctx=two[0]), nd.ones(2, ctx=two[1])
     for other in (b, nd.ones(2)):
         with pytest.raises(mx.MXNetError, match=r"input 0 is on gpu\(0\) and input 1 on .*\(\d\)"):
@@ -584,7 +584,7 @@ def test_arrays_on_different_devices(two: list[mx.Context]) -> None:
     assert nd.add_n(a, b.as_in_context(two[0])).context == two[0]
 
 
-def test_a_device_without_float64(monkeypatch: pytest.MonkeyPatch, last: mx.Context) -> None:
+def test_device_without_float64(monkeypatch: pytest.MonkeyPatch, last: mx.Context) -> None:
     """MPS has no float64: what does not ask for it works, what does says so."""
     if not hasattr(torch.ops.second_device, "refuse"):
         pytest.skip("only the second device can refuse a type")
