@@ -128,7 +128,7 @@ def attacked(payloads: list[bytes], chance: random.Random) -> tuple[bytes, list[
     return damaged.attack(), surviving(some, damaged)
 
 
-def test_no_good_record_is_lost(payloads):
+def test_intact_records_are_read_from_damaged_files(payloads):
     chance = random.Random(2024)
     start, outcomes = time.process_time(), {"read": 0, "refused": 0}
     for case in range(RECORDS):
@@ -147,7 +147,7 @@ def test_no_good_record_is_lost(payloads):
     assert min(outcomes.values()) > RECORDS // 20, outcomes
 
 
-def test_damage_takes_no_memory(payloads):
+def test_damaged_files_do_not_use_excessive_memory(payloads):
     chance, largest = random.Random(2025), 0
     files = [attacked(payloads, chance)[0] for _ in range(500)]
     tracemalloc.start()
@@ -176,14 +176,14 @@ def test_damage_takes_no_memory(payloads):
     ],
     ids=["magic", "starts", "long", "overlapping", "growing"],
 )
-def test_hostile_files_take_linear_time(raw):
+def test_adversarial_files_are_read_in_linear_time(raw):
     start = time.process_time()
     for _ in RecordReader(raw).whole_records():
         pass
     assert time.process_time() - start < 20
 
 
-def test_damaged_index_files(tmp_path):
+def test_damaged_index_files_load_or_raise(tmp_path):
     chance, path = random.Random(7), tmp_path / "a.idx"
     raw = (GOLDEN / "indexed.idx").read_bytes()
     reader = RecordReader(GOLDEN / "indexed.rec")
@@ -205,7 +205,7 @@ def test_damaged_index_files(tmp_path):
     assert min(outcomes.values()) > 20, outcomes
 
 
-def test_damaged_list_files(tmp_path):
+def test_damaged_list_files_load_or_raise(tmp_path):
     chance, path = random.Random(8), tmp_path / "a.lst"
     raw = b"".join(b"%d\t%f\t%f\tfolder/%d.jpg\n" % (n, n / 7, n % 3, n) for n in range(20))
     for _ in range(TEXTS):
@@ -217,7 +217,7 @@ def test_damaged_list_files(tmp_path):
         assert all(isinstance(line, ListedImage) for line in read_list(path, on_error="skip"))
 
 
-def test_damaged_headers_are_read_or_refused():
+def test_damaged_headers_load_or_raise():
     chance = random.Random(9)
     for _ in range(500):
         raw = struct.pack("<IfQQ", chance.randrange(6), 0, 1, 2) + chance.randbytes(12)

@@ -18,7 +18,7 @@ from mxnet.formats import params_file, tree_file
 from tests.closeness import assert_equal_up_to_rounding
 
 
-def test_a_tree_comes_back_as_it_was(tmp_path):
+def test_tree_roundtrip(tmp_path):
     tree = {
         "numbers": [1, -2.5, True, None, "text", float("inf")],
         3: (1, ("a", [2])),
@@ -37,7 +37,7 @@ def test_a_tree_comes_back_as_it_was(tmp_path):
     assert back == tree
 
 
-def test_other_objects_are_refused(tmp_path):
+def test_unsupported_objects_raise(tmp_path):
     with pytest.raises(TypeError, match="cannot hold object"):
         tree_file.write(tmp_path / "t", {"x": object()})
     assert not (tmp_path / "t").exists()
@@ -54,7 +54,7 @@ def test_other_objects_are_refused(tmp_path):
         '{"dict":1}',
     ],
 )
-def test_a_damaged_tree_is_refused(tmp_path, tree):
+def test_damaged_tree_raises(tmp_path, tree):
     text = torch.frombuffer(bytearray(tree.encode()), dtype=torch.uint8)
     params_file.write(tmp_path / "t", {"0": torch.zeros(8), "tree": text})
     with pytest.raises(FormatError, match="damaged"):
