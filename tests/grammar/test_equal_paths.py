@@ -48,7 +48,7 @@ def _is_repeatable(row: Row) -> bool:
 
 
 @for_rows(_is_repeatable, at_most=12)
-def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
+def test_all_call_paths_return_equal_values_and_dtypes(family: str, rows: list[Row]) -> None:
     """A call gives the same whatever happened before, up to rounding: kernels may be others."""
 
     def check(row: Row) -> None:
@@ -120,7 +120,7 @@ def _recorded(text: str) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize(("text", "named"), MISUSES.values(), ids=MISUSES.keys())
-def test_eager_errors_are_equal(text: str, named: str) -> None:
+def test_all_eager_paths_raise_equal_errors(text: str, named: str) -> None:
     errors = {
         name: _error(make(text))
         for name, make in (
@@ -147,7 +147,7 @@ class _Misused(mx.gluon.HybridBlock):
 
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @pytest.mark.parametrize(("text", "named"), MISUSES.values(), ids=MISUSES.keys())
-def test_graph_errors_are_of_the_eager_class(text: str, named: str) -> None:
+def test_graph_and_eager_errors_have_the_same_class(text: str, named: str) -> None:
     """A graph also names the node, so its message is longer; what it catches is the same."""
     cold = _error(_eager(text))
     net = _Misused(text)

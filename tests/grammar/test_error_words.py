@@ -44,7 +44,7 @@ def errors(row: Row) -> Iterator[Exception]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", families())
-def test_inputs_that_do_not_fit_are_refused_in_mxnets_words(family: str) -> None:
+def test_invalid_inputs_raise_without_torch_terms(family: str) -> None:
     first = {row.op: row for row in reversed(rows_of(family))}
     wrong = [
         f"{row.op}: {type(error).__name__}: {error}"

@@ -32,7 +32,7 @@ def _has_fixed_shape(row: Row) -> bool:
 
 
 @for_rows(_has_fixed_shape)
-def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
+def test_inferred_shapes_equal_those_of_results(family: str, rows: list[Row]) -> None:
     """From full input shapes follow the output shapes."""
 
     def check(row: Row) -> None:
@@ -45,7 +45,7 @@ def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
 
 
 @for_rows(_has_fixed_shape)
-def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
+def test_inference_with_unknown_batch_size_is_compatible(family: str, rows: list[Row]) -> None:
     """With the first size of every input unknown, nothing wrong is inferred."""
 
     def check(row: Row) -> None:
@@ -60,7 +60,7 @@ def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
     check_all(rows, check)
 
 
-def test_inferred_types_are_real(family: str, rows: list[Row]) -> None:
+def test_inferred_dtypes_equal_those_of_results(family: str, rows: list[Row]) -> None:
     """From input dtypes follow the output dtypes."""
 
     def check(row: Row) -> None:

@@ -88,7 +88,7 @@ def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
     return targets
 
 
-def test_imports_go_down() -> None:
+def test_modules_import_only_from_lower_layers() -> None:
     """No module imports a package above its own, or a sibling, unless that is listed."""
     allowed = {line.split("#")[0].strip() for line in UPWARD_IMPORTS.read_text().splitlines()}
     wrong = []
@@ -114,7 +114,7 @@ DEVICE_WORDS = re.compile(
 )
 
 
-def test_one_module_knows_the_kinds_of_devices() -> None:
+def test_device_types_are_named_only_in_the_accelerator_module() -> None:
     """CUDA, XPU and MPS are named in `accelerator` alone; all others ask it."""
     folders = [ROOT, ROOT.parent / "mxnext_cli", ROOT.parent / "benchmarks"]
     files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]

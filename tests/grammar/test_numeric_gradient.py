@@ -33,7 +33,7 @@ def _is_derived(row: Row) -> bool:
 
 
 @for_rows(_is_derived, at_most=2)
-def test_gradient_is_the_derivative(family: str, rows: list[Row]) -> None:
+def test_gradients_match_finite_differences(family: str, rows: list[Row]) -> None:
     """In float64, for a few elements of each input of the operator's first such row."""
 
     def check(row: Row) -> None:

@@ -68,7 +68,7 @@ def _equal(given: list, wanted: list) -> None:
 
 
 @for_rows(is_numpy_row, at_most=4)
-def test_numpy_arrays_give_numpy_arrays(family: str, rows: list[Row]) -> None:
+def test_np_arrays_give_equal_np_results(family: str, rows: list[Row]) -> None:
     """The results are `mx.np` arrays of the same values and dtypes."""
 
     def check(row: Row) -> None:

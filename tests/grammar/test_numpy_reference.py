@@ -83,7 +83,7 @@ NUMPY_KEYS = {
 
 @for_rows(lambda row: row.key in NUMPY_KEYS)
 @pytest.mark.filterwarnings("ignore")
-def test_numpy_agrees(family: str, rows: list[Row]) -> None:
+def test_results_match_numpy(family: str, rows: list[Row]) -> None:
     """The values are NumPy's, in whatever dtype NumPy answers."""
 
     def check(row: Row) -> None:

@@ -49,7 +49,7 @@ def _check(pair: Pair) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=1)
-def test_pairs_of_operators(family: str, rows: list[Row]) -> None:
+def test_pairs_of_operators_compute_the_same_in_every_form(family: str, rows: list[Row]) -> None:
     cases = {}
     for row in rows:
         call = Call(row)

@@ -40,7 +40,7 @@ def _can_be_repeated(row: Row) -> bool:
 
 
 @for_rows(_can_be_repeated, at_most=2)
-def test_passes_change_nothing(family: str, rows: list[Row]) -> None:
+def test_graph_passes_preserve_results_and_gradients(family: str, rows: list[Row]) -> None:
     """Results and gradients with all passes are those without any."""
 
     def check(row: Row) -> None:

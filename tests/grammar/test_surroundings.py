@@ -27,7 +27,7 @@ MAX_SECONDS = 600
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=at_nightly_rate(1))
-def test_surroundings_do_not_change_results(family: str, rows: list[Row]) -> None:
+def test_results_equal_the_plain_call_in_every_surrounding(family: str, rows: list[Row]) -> None:
     """Outputs, gradients and auxiliary states are those of the plain eager call."""
     calls = {f"{row.key} {row.attrs}": Call(row) for row in rows}
     check_each(

@@ -50,7 +50,7 @@ def _private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value)
 
 
-def test_private_names_of_torch_stand_in_one_module() -> None:
+def test_private_torch_names_occur_only_in_one_module() -> None:
     """Everything else uses torch's public names."""
     wrong = []
     for folder in (ROOT, ROOT.parent / "mxnext_cli"):
@@ -66,7 +66,7 @@ def test_private_names_of_torch_stand_in_one_module() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-def test_results_are_equal_without_each_private_part_of_torch(tmp_path: Path) -> None:
+def test_results_without_private_torch_apis_are_equal(tmp_path: Path) -> None:
     """Each part is taken away in turn; the public alternative gives the same results."""
     path = tmp_path / "results"
     command = [sys.executable, "-m", "tests.grammar.without_private", str(path)]

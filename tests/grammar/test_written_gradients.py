@@ -29,7 +29,7 @@ KEPT = {
 
 
 @for_rows(lambda row: row.has_gradients, at_most=3)
-def test_backward_writes_all_gradients(family: str, rows: list[Row]) -> None:
+def test_backward_writes_gradients_of_all_inputs(family: str, rows: list[Row]) -> None:
     """In a first call of an operator and in one that is known."""
 
     def check(row: Row) -> None:
