@@ -27,7 +27,7 @@ def picture() -> bytes:
     return mx.recordio.pack_img(header, pixels, 3, ".png")[24:]
 
 
-def test_decoded_and_resized_pictures_are_numpy_arrays(picture: bytes) -> None:
+def test_image_functions_return_np_arrays(picture: bytes) -> None:
     decoded = mx.image.imdecode(picture)
     made = [
         decoded,
@@ -39,7 +39,7 @@ def test_decoded_and_resized_pictures_are_numpy_arrays(picture: bytes) -> None:
     assert [type(x) for x in made] == [mx.np.ndarray] * 5
 
 
-def test_transforms_feed_a_loader(picture: bytes) -> None:
+def test_transforms_in_a_loader_return_np_arrays(picture: bytes) -> None:
     """A pipeline of transforms gives batches of `mx.np` arrays."""
     change = transforms.Compose(
         [transforms.Resize(6), transforms.CenterCrop(4), transforms.ToTensor()]
