@@ -58,7 +58,7 @@ def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.
     assert (tmp_path / target).stat().st_size > 0
 
 
-def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
+def test_parameters_are_initializers_but_not_inputs(tmp_path: pathlib.Path) -> None:
     """Parameters are constants, which runtimes may fold."""
     import onnx
 
@@ -68,7 +68,7 @@ def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
     assert len(graph.initializer) == 2
 
 
-def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> None:
+def test_mismatch_raises_and_writes_no_file(tmp_path: pathlib.Path, monkeypatch) -> None:
     """A wrong conversion is an error that shows the numbers; no file appears."""
     target = tmp_path / "net.onnx"
     wrong = [np.full((2, 3), 9.0, np.float32)]
@@ -92,7 +92,7 @@ def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["onnx", "torch"])
-def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
+def test_int8_models_are_converted_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
     """They compute what the graph says, though compiled layers here round less often."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(), nn.Dense(3))
@@ -104,7 +104,7 @@ def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> 
     assert mx.convert.convert(files[0], to, shapes=shapes, params=files[1]).passed
 
 
-def test_int8_inputs_are_named_as_the_model_names_them() -> None:
+def test_wrong_int8_input_name_raises() -> None:
     """A wrong name is an error that lists the right ones."""
     with pytest.raises(InvalidValue, match="no input 'picture'; its inputs: data"):
         mx.convert.convert(_dense(), "int8", shapes=[(2, 4)], inputs={"picture": np.ones((2, 4))})
@@ -134,7 +134,7 @@ def _checkpoint(kind: str, folder: pathlib.Path) -> tuple:
 
 
 @pytest.mark.parametrize("kind", ["gluon", "module", "old"])
-def test_checkpoints_run_in_a_process_without_us(kind: str, tmp_path: pathlib.Path) -> None:
+def test_converted_checkpoints_run_without_mxnet(kind: str, tmp_path: pathlib.Path) -> None:
     """A Gluon export, a Module's checkpoint and a file of MXNet 0.8, out by ONNX."""
     symbol, params, data = _checkpoint(kind, tmp_path)
     model, given, result = (str(tmp_path / n) for n in ("m.onnx", "in.npy", "out.npy"))
@@ -150,7 +150,7 @@ def test_checkpoints_run_in_a_process_without_us(kind: str, tmp_path: pathlib.Pa
     assert relative_error(np.load(result), wanted) < 1e-5
 
 
-def test_parameters_alone_go_to_safetensors(tmp_path: pathlib.Path) -> None:
+def test_convert_parameters_to_safetensors(tmp_path: pathlib.Path) -> None:
     """Names are the places in the tree of blocks."""
     net = _dense()
     path = tmp_path / "net.safetensors"
@@ -160,7 +160,7 @@ def test_parameters_alone_go_to_safetensors(tmp_path: pathlib.Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["net.safetensors"]
 
 
-def test_wrong_targets_and_missing_shapes_are_named() -> None:
+def test_wrong_targets_and_missing_shapes_raise() -> None:
     """What is needed is said before anything runs."""
     with pytest.raises(InvalidValue, match=r"\.onnx"):
         mx.convert.convert(_dense(), to="net.xyz", shapes=[(1, 4)])
@@ -168,7 +168,7 @@ def test_wrong_targets_and_missing_shapes_are_named() -> None:
         mx.convert.convert(_dense(), to="onnx")
 
 
-def test_not_a_number_on_one_side_is_no_agreement() -> None:
+def test_nan_on_one_side_is_a_mismatch() -> None:
     """NaN against a number is an infinite error; NaN against NaN is none."""
     nan, one = np.array([np.nan]), np.array([1.0])
     assert compare([nan], [one]) == [Difference(np.inf, np.inf)]
@@ -178,7 +178,7 @@ def test_not_a_number_on_one_side_is_no_agreement() -> None:
     assert not report.passed
 
 
-def test_blocks_that_have_not_run_yet_take_shapes_from_the_inputs() -> None:
+def test_deferred_parameters_are_initialized_from_input_shapes() -> None:
     """Parameters whose initialization was deferred are initialized by the given shapes."""
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(2, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
@@ -196,7 +196,7 @@ def _detector() -> mx.gluon.HybridBlock:
 
 
 @pytest.mark.parametrize("is_detector", [True, False])
-def test_only_detections_are_compared_as_sets(is_detector: bool, monkeypatch) -> None:
+def test_detections_are_compared_as_sets_of_rows(is_detector: bool, monkeypatch) -> None:
     """Rows in another order are the same detections, and other outputs elsewhere."""
     run_file = conversion.run_file
 
@@ -214,7 +214,7 @@ def test_only_detections_are_compared_as_sets(is_detector: bool, monkeypatch) ->
             mx.convert.convert(net, "onnx", shapes=[(2, 5, 6)])
 
 
-def test_sets_of_rows_differ_by_their_nearest_rows() -> None:
+def test_difference_of_row_sets_uses_nearest_rows() -> None:
     """Empty rows do not count; a missing row or NaN is an error."""
     rows = np.array([[[0, 0.9, 1, 2], [1, 0.8, 3, 4], [-1, 0.7, 5, 6]]])
     other = rows[:, [1, 2, 0]].copy()
@@ -229,7 +229,7 @@ def test_sets_of_rows_differ_by_their_nearest_rows() -> None:
         assert compare([wrong], [rows], sets=[0])[0].relative > 0.1
 
 
-def test_batches_are_free_by_default() -> None:
+def test_batch_size_is_dynamic_by_default() -> None:
     """The report says which sizes are frozen, and why."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
@@ -249,7 +249,7 @@ def test_batches_are_free_by_default() -> None:
     assert frozen.sizes == {"data": (1, 3, 6, "width")}
 
 
-def test_batches_that_the_format_cannot_leave_free_are_frozen(monkeypatch) -> None:
+def test_batch_size_is_frozen_if_the_format_requires_it(monkeypatch) -> None:
     """What the batch is frozen for is in the report; a requested size is an error."""
     write = conversion._onnx_model
 
@@ -266,7 +266,7 @@ def test_batches_that_the_format_cannot_leave_free_are_frozen(monkeypatch) -> No
         mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)], dynamic_shapes=[("batch", 4)])
 
 
-def test_batches_in_the_graph_are_frozen() -> None:
+def test_batch_size_is_frozen_if_the_graph_fixes_it() -> None:
     """A reshape to the batch of training takes no other."""
     data = mx.sym.reshape(mx.sym.var("data"), shape=(2, 2, 2)) + mx.sym.ones((2, 2, 2))
     report = mx.convert.convert(data, "onnx", shapes=[(2, 4)], params={})
@@ -274,7 +274,7 @@ def test_batches_in_the_graph_are_frozen() -> None:
     assert "frozen axes 0, 1: the graph" in report.notes[0]
 
 
-def test_wrong_dynamic_sizes_are_named() -> None:
+def test_invalid_dynamic_shapes_raise() -> None:
     """Other inputs, axes and ranks, and sizes that the parameters fix."""
     wrong = {
         "the graph and its parameters take no other size": {"data": {1: "width"}},
@@ -289,7 +289,7 @@ def test_wrong_dynamic_sizes_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_heights_are_free_in_torch_programs() -> None:
+def test_dynamic_height_in_torch_programs() -> None:
     """Beside the batch; images must be larger than the kernel."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())

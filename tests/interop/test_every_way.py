@@ -92,7 +92,7 @@ def _predicted(symbol: mx.sym.Symbol, params: dict, data: mx.nd.NDArray) -> np.n
 
 
 @pytest.mark.slow
-def test_checkpoints_go_every_way(tmp_path: pathlib.Path) -> None:
+def test_checkpoints_convert_to_every_format(tmp_path: pathlib.Path) -> None:
     """ONNX, torch and safetensors files give our numbers where mxnet cannot be imported."""
     wanted, params = {}, {}
     for kind in KINDS:
@@ -113,7 +113,7 @@ def test_checkpoints_go_every_way(tmp_path: pathlib.Path) -> None:
         assert sizes == {n: list(a.shape) for n, a in params[kind].items()}
 
 
-def test_forks_have_no_mxnet_and_tell_how_they_end(tmp_path: pathlib.Path) -> None:
+def test_without_mxnet_forks_report_their_exit_status(tmp_path: pathlib.Path) -> None:
     """What the checks of converted files rely on."""
     python, options = sys.executable, {"timeout": 60, "cwd": tmp_path}
     code = "import torch.export, sys; print(sys.argv, flush=True); import mxnet"
@@ -125,7 +125,7 @@ def test_forks_have_no_mxnet_and_tell_how_they_end(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_models_come_back_as_checkpoints(kind: str, tmp_path: pathlib.Path) -> None:
+def test_onnx_models_roundtrip_to_checkpoints(kind: str, tmp_path: pathlib.Path) -> None:
     """Out by ONNX and in again, saved as MXNet's two files: the same numbers."""
     symbol, stored, data = _checkpoint(kind, tmp_path)
     mx.convert.convert(symbol, tmp_path / "m.onnx", shapes=[data.shape], params=stored)
@@ -137,7 +137,7 @@ def test_models_come_back_as_checkpoints(kind: str, tmp_path: pathlib.Path) -> N
     assert relative_error(_predicted(again, args | aux, data), wanted) < 1e-5
 
 
-def test_safetensors_come_back(tmp_path: pathlib.Path) -> None:
+def test_safetensors_roundtrip(tmp_path: pathlib.Path) -> None:
     """Parameters by suffix: saved, loaded into a new network."""
     net, data = _block("gluon")
     net.initialize(mx.init.Xavier())
@@ -148,7 +148,7 @@ def test_safetensors_come_back(tmp_path: pathlib.Path) -> None:
     assert_equal_up_to_rounding(other(data).asnumpy(), wanted)
 
 
-def test_hub_ids_are_fetched_by_huggingface_hub(tmp_path: pathlib.Path, monkeypatch) -> None:
+def test_hf_urls_are_downloaded_by_huggingface_hub(tmp_path: pathlib.Path, monkeypatch) -> None:
     """``hf://owner/name`` asks the hub's library for the file and loads it layer by layer."""
     import safetensors.torch
     import torch
@@ -173,7 +173,7 @@ def test_hub_ids_are_fetched_by_huggingface_hub(tmp_path: pathlib.Path, monkeypa
     assert relative_error(net(mx.nd.array(data.numpy())).asnumpy(), wanted) < 1e-5
 
 
-def test_hub_ids_without_the_library_say_what_to_install(monkeypatch) -> None:
+def test_hf_urls_without_huggingface_hub_raise(monkeypatch) -> None:
     """The error names the package."""
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(mx.MXNetError, match="huggingface_hub"):

@@ -71,7 +71,7 @@ def theirs() -> ResNet18:
 
 
 @pytest.mark.parametrize("suffix", ["pth", "safetensors"])
-def test_checkpoint_goes_into_the_zoo(
+def test_pretrained_loads_torch_checkpoints(
     suffix: str, theirs: ResNet18, tmp_path: pathlib.Path
 ) -> None:
     """`pretrained=` names a torch checkpoint; layers are matched in order."""
@@ -88,7 +88,7 @@ def test_checkpoint_goes_into_the_zoo(
     assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_other_architectures_are_refused(theirs: ResNet18) -> None:
+def test_checkpoints_of_different_architectures_raise(theirs: ResNet18) -> None:
     """Nothing is loaded unless everything fits."""
     net = vision.resnet34_v1(classes=7)
     with pytest.raises(MXNetError, match="another architecture"):
@@ -132,7 +132,7 @@ class SmallResNet(nn.Module):
         return self.fc(self.layer2(self.layer1(x)).mean((2, 3)))
 
 
-def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
+def test_bottleneck_strides_are_moved_to_match_torchvision() -> None:
     """Shapes agree, but strides are elsewhere: the network is changed, and says so."""
     theirs = randomize(SmallResNet())
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
@@ -147,7 +147,7 @@ def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
         assert relative_error(answer, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_bottlenecks_go_out_under_torchvision_names() -> None:
+def test_bottlenecks_convert_to_torchvision_names() -> None:
     """Biases go into the running means; the strides that differ are in the list."""
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
     net.initialize(mx.init.Normal(0.3))
@@ -171,7 +171,7 @@ def test_bottlenecks_go_out_under_torchvision_names() -> None:
     assert relative_error(module(data).detach().numpy(), answer) < 1e-5
 
 
-def test_zoo_checkpoints_are_compared_with_torchvision(theirs: ResNet18, monkeypatch) -> None:
+def test_zoo_networks_convert_to_torchvision(theirs: ResNet18, monkeypatch) -> None:
     """Where torchvision is installed; a difference is an error."""
     net = vision.resnet18_v1(classes=7)
     mx.convert.load_torch_parameters(net, theirs)
@@ -194,7 +194,7 @@ def test_zoo_checkpoints_are_compared_with_torchvision(theirs: ResNet18, monkeyp
 
 
 @pytest.mark.parametrize("name", ["mobilenetv2_1.0", "resnet18_v2"])
-def test_networks_that_torchvision_does_not_have_stay(name: str) -> None:
+def test_networks_missing_in_torchvision_raise(name: str) -> None:
     """The architecture is another."""
     with pytest.raises(MXNetError, match="torchvision"):
         to_torchvision(vision.get_model(name), name)
@@ -246,7 +246,7 @@ class MobileNet(nn.Module):
         return self.classifier(self.features(x).mean((2, 3)))
 
 
-def test_mobilenets_of_torchvision_load(tmp_path: pathlib.Path) -> None:
+def test_torchvision_mobilenet_checkpoint_is_loaded(tmp_path: pathlib.Path) -> None:
     """Ours has one more layer and no last bias; a checkpoint that does not fit changes nothing."""
     theirs = randomize(MobileNet(4))
     path = str(tmp_path / "mobilenet_v2.pth")
@@ -277,7 +277,7 @@ def randomize(module: nn.Module) -> nn.Module:
     return module.eval()
 
 
-def test_modules_become_blocks(theirs: ResNet18) -> None:
+def test_torch_modules_become_blocks(theirs: ResNet18) -> None:
     """Any module that torch exports, compared on the example."""
     data = torch.randn(1, 3, 64, 64)
     block = mx.convert.from_torch(theirs, data)
@@ -295,7 +295,7 @@ class _Evil:
         return (pathlib.Path.mkdir, (self.folder / "executed",))
 
 
-def test_pickles_that_run_code_are_refused(tmp_path: pathlib.Path) -> None:
+def test_pickles_that_run_code_raise(tmp_path: pathlib.Path) -> None:
     """A checkpoint holds tensors, or is an error; nothing in it runs."""
     for name, content in {
         "evil.pth": pickle.dumps({"w": _Evil(tmp_path)}),

@@ -59,7 +59,7 @@ def _check(case: Case) -> str | None:
 
 
 @pytest.mark.parametrize("family", ["nn", "rnn", "contrib"])
-def test_layers_and_cells(family: str) -> None:
+def test_layers_and_cells_match_in_torch(family: str) -> None:
     """Every layer and cell that can be drawn as a graph computes the same in torch."""
     cases = [c for c in FAMILIES[family] if c.draws_graph and not c.train]
     with warnings.catch_warnings():
@@ -159,7 +159,7 @@ def _prefixed(symbol: Any, prefix: str, data: Any) -> Any:
     return symbol(data=data, **renamed)
 
 
-def test_programs_do_not_hold_the_values_of_the_example() -> None:
+def test_exported_programs_do_not_bake_in_example_values() -> None:
     """What chooses by values is recorded as such, or refused; caches remember no trace."""
     x = S.var("data")
     module = to_torch(S.norm(x, axis=1), {}, shapes=[(2, 3)])

@@ -51,7 +51,7 @@ CASES = [*((seed, "float32") for seed in range(6)), (1000, "float16"), (2000, "f
 
 
 @pytest.mark.parametrize(("seed", "dtype"), CASES)
-def test_random_networks_convert(seed: int, dtype: str) -> None:
+def test_random_networks_convert_to_onnx_and_torch(seed: int, dtype: str) -> None:
     """The seeds here are a sample of those that were run."""
     net = draw(seed, dtype)
     expected = net.run()
@@ -59,7 +59,7 @@ def test_random_networks_convert(seed: int, dtype: str) -> None:
     check_torch(net, expected)
 
 
-def test_layers_may_have_the_names_of_parameters_and_of_each_other() -> None:
+def test_duplicate_layer_and_parameter_names_convert() -> None:
     """A module of torch has one name for each of its parts."""
     rng = np.random.RandomState(0)
     x = mx.sym.var("data")
@@ -72,7 +72,7 @@ def test_layers_may_have_the_names_of_parameters_and_of_each_other() -> None:
     check_torch(net, net.run())
 
 
-def test_largest_of_windows_in_half_precision_come_back() -> None:
+def test_float16_max_pooling_roundtrips_through_onnx() -> None:
     """Padding at one side is the lowest number of the type."""
     x = mx.sym.var("data")
     symbol = mx.sym.Pooling(
@@ -83,7 +83,7 @@ def test_largest_of_windows_in_half_precision_come_back() -> None:
     check_onnx(net, net.run())
 
 
-def test_running_sums_in_half_precision_are_recorded() -> None:
+def test_float16_cumsum_converts_to_torch() -> None:
     """Here they round at every step, in a torch program at the end; small integers are exact."""
     data = np.arange(12, dtype=np.float16).reshape(3, 4)
     net = Network(mx.sym.cumsum(mx.sym.var("data"), axis=1), {}, {"data": data}, [])

@@ -28,7 +28,7 @@ def _files(name: str) -> tuple[str, str, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_exported_models_compute_what_mxnet_computed(name: str) -> None:
+def test_exported_recurrent_models_match_mxnet(name: str) -> None:
     """Layers are torch's own; their first states follow the batch."""
     symbol, params, data, expected = _files(name)
     module = to_torch(symbol, params, shapes=[data.shape])
@@ -39,7 +39,7 @@ def test_exported_models_compute_what_mxnet_computed(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_programs_run_without_mxnet(tmp_path: pathlib.Path) -> None:
+def test_exported_lstm_program_runs_without_mxnet(tmp_path: pathlib.Path) -> None:
     """A `.pt2` of each; it takes any batch where that is left free."""
     symbol, params, data, expected = _files("lstm")
     free = [(5, "batch", 4)]
@@ -55,7 +55,7 @@ def test_programs_run_without_mxnet(tmp_path: pathlib.Path) -> None:
     assert "other sizes" in report.rows
 
 
-def test_layers_take_data_alone_or_with_states() -> None:
+def test_recurrent_layers_convert_with_and_without_states() -> None:
     """A layer that has run holds a graph with its states as inputs; one shape means data alone."""
     layer = mx.gluon.rnn.LSTM(3, 2, bidirectional=True, input_size=2)
     layer.initialize()
@@ -85,14 +85,14 @@ def test_lstm_with_projection_or_clipping_converts_to_torch(kind: str) -> None:
     assert relative_error(output.detach().numpy(), layer(data).asnumpy()) < 1e-5
 
 
-def test_sizes_that_follow_from_inputs_need_their_shapes() -> None:
+def test_to_torch_without_required_shapes_raises() -> None:
     symbol, params, *_ = _files("cells")
     with pytest.raises(UnsupportedTorch, match="Give shapes"):
         to_torch(symbol, params)
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
-def test_lengths_of_sequences(name: str) -> None:
+def test_sequence_length_of_recurrent_layers(name: str) -> None:
     """An LSTM masks its steps; others would pack by values, which no program can."""
     layer = getattr(mx.gluon.rnn, name)(3, input_size=2, use_sequence_length=True)
     layer.initialize(mx.init.Uniform(1.0))

@@ -32,7 +32,9 @@ STEP = 3  # a part of all `.pt2` files, some of each family; all of them take a 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_operators_convert_or_say_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_convert_to_torch_or_are_listed_exceptions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Every third goes into a file; ``python -m tools.conversions`` prints the whole table."""
     monkeypatch.setattr(conversions, "subprocess", without_mxnet)
     outcomes = {o.operator: o for o in sweep(count=1, targets=("torch", "pt2"), step=STEP)}

@@ -86,7 +86,7 @@ def _used() -> tuple[float, int]:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_files_that_explode_are_refused(name: str, tmp_path: pathlib.Path) -> None:
+def test_files_that_expand_to_enormous_models_raise(name: str, tmp_path: pathlib.Path) -> None:
     contrib_onnx.import_model(_doubling(1, "floats", "Identity"))  # all that is loaded once
     seconds, megabytes = _used()
     with pytest.raises(mx.MXNetError):
@@ -96,18 +96,18 @@ def test_files_that_explode_are_refused(name: str, tmp_path: pathlib.Path) -> No
     assert largest - megabytes < MAX_MEGABYTES
 
 
-def test_shapes_that_double_are_not_computed() -> None:
+def test_import_does_not_evaluate_repeatedly_doubled_shapes() -> None:
     """The size of the file's input is not known, so that each number is a name: no list of them."""
     symbol = contrib_onnx.import_model(_doubling(28, "shape", "Identity"))[0]
     assert symbol.list_outputs()
 
 
-def test_functions_that_a_file_may_have_are_expanded() -> None:
+def test_functions_within_limits_are_expanded() -> None:
     block = contrib_onnx.import_to_gluon(_calls(5, "Relu"))
     assert block(mx.nd.array([-1, 2])).asnumpy().tolist() == [0, 2]
 
 
-def test_tensors_inside_functions_are_checked() -> None:
+def test_external_tensors_in_functions_raise() -> None:
     """One that is stored in another file is refused there, too."""
     tensor = TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[1])
     tensor.data_location = TensorProto.EXTERNAL
@@ -121,7 +121,7 @@ def test_tensors_inside_functions_are_checked() -> None:
         contrib_onnx.import_model(_model([start], [info], [function], []))
 
 
-def test_info_says_what_is_wrong(tmp_path: pathlib.Path, capsys) -> None:
+def test_info_command_reports_the_problem(tmp_path: pathlib.Path, capsys) -> None:
     """The command reads facts without expanding anything."""
     path = tmp_path / "bomb.onnx"
     path.write_bytes(REFUSED["functions that call others twice"])
@@ -129,7 +129,7 @@ def test_info_says_what_is_wrong(tmp_path: pathlib.Path, capsys) -> None:
     assert "problem: its functions stand for 67108863 nodes" in capsys.readouterr().out
 
 
-def test_a_helper_that_computes_too_long_is_stopped() -> None:
+def test_isolated_work_has_a_time_limit() -> None:
     def work() -> bytes:
         while True:
             pass
@@ -138,13 +138,13 @@ def test_a_helper_that_computes_too_long_is_stopped() -> None:
         reading.run_isolated(work, "x")
 
 
-def test_a_helper_that_takes_too_much_memory_is_stopped() -> None:
+def test_isolated_work_has_a_memory_limit() -> None:
     with pytest.raises(FormatError, match="MemoryError"):
         reading.run_isolated(lambda: bytes(1 << 30), "x")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have no signal for it")
-def test_helpers_end_with_their_parent() -> None:
+def test_isolated_processes_end_with_their_parent() -> None:
     """The helper holds the end of a pipe, which closes when both are gone."""
     code = (
         "import os, time\nfrom mxnet.interop.onnx.importer.reading import run_isolated\n"

@@ -49,7 +49,7 @@ def _check(
     return model
 
 
-def test_fixed_gamma_counts_as_one() -> None:
+def test_fix_gamma_exports_gamma_as_one() -> None:
     """With fix_gamma, the default, a gamma of 7 is not used."""
     symbol = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
     params = {
@@ -78,7 +78,7 @@ def test_full_pooling_rounds_up(kind: str, with_pad: bool, dynamic: list | None)
     _check(symbol, {}, _normal(1, 2, 6, 7), dynamic_shapes=dynamic)
 
 
-def test_prelu_has_a_slope_for_each_channel() -> None:
+def test_prelu_with_a_slope_for_each_channel() -> None:
     """Slopes of images meet the channels, not the last axis."""
     symbol = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="p")
     _check(symbol, {"p_gamma": mx.nd.array([0.1, 0.5, 0.9])}, _normal(2, 3, 4, 4))
@@ -94,7 +94,7 @@ def test_training_heads_need_no_label() -> None:
         assert [i.name for i in model.graph.input] == ["data"]
 
 
-def test_defaults_that_json_leaves_out_hold() -> None:
+def test_attributes_missing_from_json_use_defaults() -> None:
     """A dense layer flattens and has a bias unless the file says otherwise."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="fc")
     assert "flatten" not in symbol.tojson()
@@ -102,7 +102,7 @@ def test_defaults_that_json_leaves_out_hold() -> None:
     _check(loaded, {"fc_weight": _normal(5, 12), "fc_bias": _normal(5)}, _normal(2, 3, 4))
 
 
-def test_equal_names_of_nodes_do_not_clash() -> None:
+def test_duplicate_node_names_do_not_clash() -> None:
     """Two nodes of one name, and a node named as a variable, stay apart."""
     data = mx.sym.var("data")
     one = mx.sym.relu(data, name="same")
@@ -110,7 +110,7 @@ def test_equal_names_of_nodes_do_not_clash() -> None:
     _check(mx.sym.broadcast_add(two, one, name="data_out"), {}, _normal(2, 3))
 
 
-def test_deconvolution_with_adj_and_with_target_shape() -> None:
+def test_deconvolution_with_adj_or_target_shape() -> None:
     """Both ways to say the size of the output."""
     for option in ({"adj": (1, 1), "pad": (1, 1)}, {"target_shape": (9, 9)}):
         symbol = mx.sym.Deconvolution(
@@ -129,7 +129,7 @@ def test_upsampling_nearest_and_learned() -> None:
     _check(learned, {"up_weight": _normal(2, 1, 4, 4)}, _normal(1, 2, 4, 4))
 
 
-def test_groups_keep_the_order_of_outputs() -> None:
+def test_group_keeps_the_order_of_outputs() -> None:
     """Outputs come as the group lists them, repeated and direct ones too."""
     data = mx.sym.var("data")
     parts = mx.sym.split(data, num_outputs=2, axis=1, name="parts")
@@ -148,7 +148,7 @@ def test_parameters_are_inputs_and_initializers() -> None:
     assert model.opset_import[0].version == 13
 
 
-def test_outputs_have_the_names_of_mxnet() -> None:
+def test_output_names_types_and_shapes_match_mxnet() -> None:
     """Names, types and shapes of outputs are those that MXNet's exporter wrote."""
     recorded = json.loads((HERE / "onnx_exports.json").read_text(encoding="utf-8"))
     models = onnx_exports.cases()
@@ -162,7 +162,7 @@ def test_outputs_have_the_names_of_mxnet() -> None:
         ] == recorded[key], key
 
 
-def test_outputs_of_a_file_have_the_order_of_mxnet(tmp_path: pathlib.Path) -> None:
+def test_order_of_outputs_in_a_file_matches_mxnet(tmp_path: pathlib.Path) -> None:
     """MXNet sorts them by their nodes and leaves inputs and doubles out, which come last here."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     h = mx.sym.exp(x, name="h")
@@ -191,7 +191,7 @@ def test_outputs_of_a_file_have_the_order_of_mxnet(tmp_path: pathlib.Path) -> No
         mx.onnx.export_model(group, {}, [(2, 3)], output_order="first")
 
 
-def test_a_built_model_has_all_outputs_in_the_order_of_the_group() -> None:
+def test_build_model_keeps_all_outputs_in_group_order() -> None:
     """Converters and backends read outputs by position."""
     x = mx.sym.var("x")
     a = mx.sym.relu(x, name="a")
@@ -231,7 +231,7 @@ class LanguageModel(mx.gluon.HybridBlock):
 @pytest.mark.parametrize("with_states", [True, False])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("sizes", [None, "names"])
-def test_language_models_run_with_other_batches(
+def test_language_models_run_with_different_batch_sizes(
     kind: str, with_states: bool, sizes: str | None, tmp_path: pathlib.Path
 ) -> None:
     """Batch and time are free, together in data and states; layers and widths are not."""
@@ -267,7 +267,7 @@ def test_language_models_run_with_other_batches(
         assert_equal_outputs(run(target, feed), [o.asnumpy() for o in outputs])
 
 
-def test_zeros_of_unknown_size_are_refused_where_they_are_needed() -> None:
+def test_zeros_of_dynamic_size_raise() -> None:
     """States of unrolled cells have the size of the batch, which no node of the graph gives."""
     cell = mx.gluon.rnn.LSTMCell(3, input_size=4)
     outputs, _ = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
@@ -313,7 +313,7 @@ class CenterDecoder(mx.gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("sizes", [None, [(None, 4, None, None)]])
-def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
+def test_center_point_decoder_is_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
     """Shapes, largest elements and indices in several axes, with numbers and dynamic sizes."""
     net = CenterDecoder(5)
     net.initialize()
@@ -337,7 +337,7 @@ def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) 
         )
 
 
-def test_dynamic_batch_runs_with_any_size() -> None:
+def test_dynamic_batch_size() -> None:
     """One file serves all batch sizes; the size has the name that was given."""
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten())
@@ -355,7 +355,7 @@ def test_dynamic_batch_runs_with_any_size() -> None:
 
 
 @pytest.mark.parametrize("opset", [12, 13, 17, 18, 21])
-def test_opset_is_the_one_that_was_asked_for(opset: int) -> None:
+def test_models_use_the_requested_opset(opset: int) -> None:
     """Axes as attributes or inputs, LayerNormalization where it exists."""
     x = mx.sym.LayerNorm(mx.sym.var("data"), name="ln")
     x = mx.sym.softmax(mx.sym.sum(mx.sym.expand_dims(x, axis=1), axis=1), axis=0)
@@ -397,7 +397,7 @@ def test_gluon_recurrent_layers_are_exported() -> None:
         assert_equal_outputs(run(model, feed), [wanted])
 
 
-def test_files_and_dicts_are_taken(tmp_path: pathlib.Path) -> None:
+def test_export_accepts_files_and_dicts(tmp_path: pathlib.Path) -> None:
     """Paths, a dict with prefixes and a pair of dicts mean the same."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     args = {"fc_weight": _normal(2, 3), "fc_bias": _normal(2)}
@@ -415,7 +415,7 @@ def test_files_and_dicts_are_taken(tmp_path: pathlib.Path) -> None:
     assert files[0] == files[1] == files[2]
 
 
-def test_what_cannot_be_exported_leaves_no_file(tmp_path: pathlib.Path) -> None:
+def test_failed_export_raises_and_leaves_no_file(tmp_path: pathlib.Path) -> None:
     """The error names operator and node, and what is written appears whole or not at all."""
     target = tmp_path / "x.onnx"
     symbol = mx.sym.linalg.gelqf(mx.sym.var("data"), name="lq")
@@ -460,7 +460,7 @@ class _Attention(mx.gluon.HybridBlock):
         return self.norm(self.out(F.transpose(made, axes=(1, 0, 2))) + x)
 
 
-def test_attention_runs_with_any_batch_and_length() -> None:
+def test_attention_with_dynamic_batch_and_length() -> None:
     """Batch and sequence length are names in the file, and both may change."""
     net = _Attention(2, 8)
     net.initialize(mx.init.Normal(0.5))
@@ -482,7 +482,7 @@ def test_attention_runs_with_any_batch_and_length() -> None:
 
 
 @pytest.mark.parametrize("codes", [(0, -3, -2), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -1)])
-def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
+def test_reshape_codes_with_dynamic_sizes(codes: tuple[int, ...]) -> None:
     """Copied, merged and split sizes are computed when the model runs."""
     symbol = mx.sym.reshape(mx.sym.var("data"), shape=codes)
     model = build_model(symbol, {}, [(None, None, 6)])
@@ -492,7 +492,7 @@ def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
         assert_equal_outputs(run(model, {"data": data.asnumpy()}), [wanted])
 
 
-def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.Path) -> None:
+def test_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.Path) -> None:
     """Its parameter file holds no arrays at all."""
     block = mx.gluon.nn.HybridLambda("relu")
     block.hybridize()
@@ -514,7 +514,7 @@ def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib
     ],
     ids=["all", "all but channels", "first"],
 )
-def test_dynamic_export_frees_every_size_that_the_model_allows(
+def test_dynamic_export_frees_only_sizes_the_weights_do_not_fix(
     layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
 ) -> None:
     """MXNet frees all of them, also those that its weights fix."""
@@ -527,7 +527,7 @@ def test_dynamic_export_frees_every_size_that_the_model_allows(
     assert [d.dim_param or d.dim_value for d in shape.dim] == sizes
 
 
-def test_the_exporter_is_at_the_places_of_older_versions() -> None:
+def test_exporter_module_paths_of_older_versions() -> None:
     """`MXNetGraph` makes a graph that `GraphProto` reads."""
     from mxnet.contrib.onnx.mx2onnx.export_model import export_model
     from mxnet.contrib.onnx.mx2onnx.export_onnx import MXNetGraph
@@ -555,13 +555,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_operators_that_are_not_exported_say_why(name):
+def test_unsupported_operators_raise_with_the_reason(name):
     build, why = REFUSED[name]
     with pytest.raises(NotImplementedError, match=f"operator {name} .*{why}"):
         build_model(build(mx.sym.var("a"), mx.sym.var("b")), {}, [(4, 2, 5), (2, 3)])
 
 
-def test_correlation_needs_the_size_of_pictures():
+def test_correlation_with_dynamic_image_size_raises():
     flow = mx.sym.Correlation(mx.sym.var("a"), mx.sym.var("b"), pad_size=1)
     shapes = {"a": (1, 2, 4, 4), "b": (1, 2, 4, 4)}
     build_model(flow, {}, shapes)
@@ -612,7 +612,7 @@ def quantized_files(tmp_path, granularity, mode="naive"):
 
 
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_a_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
+def test_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
     file, data, found, wanted = quantized_files(tmp_path, granularity)
     onnx.checker.check_model(onnx.load(file), full_check=True)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -621,7 +621,7 @@ def test_a_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
     np.testing.assert_allclose(there, wanted, atol=0.08 * abs(wanted).max())
 
 
-def test_weights_are_integers_with_a_scale_for_each_filter(tmp_path):
+def test_quantized_weights_are_int8_with_a_scale_for_each_filter(tmp_path):
     file, *_ = quantized_files(tmp_path, "channel-wise")
     model = onnx.load(file)
     arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
@@ -632,7 +632,7 @@ def test_weights_are_integers_with_a_scale_for_each_filter(tmp_path):
     assert not [n for n in model.graph.node if n.op_type == "Abs"]  # ranges are constants
 
 
-def test_onnxruntime_makes_integer_operators_of_it(tmp_path):
+def test_onnxruntime_fuses_quantized_layers_to_integer_operators(tmp_path):
     file, *_ = quantized_files(tmp_path, "channel-wise")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED

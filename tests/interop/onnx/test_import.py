@@ -86,7 +86,7 @@ class _Residual(nn.Module):
     ],
     ids=["encoder", "recurrent", "residual"],
 )
-def test_files_of_torch_run_here(module: type, data: torch.Tensor) -> None:
+def test_imported_torch_models_match_torch(module: type, data: torch.Tensor) -> None:
     """What torch's exporter writes gives torch's numbers."""
     torch.manual_seed(0)
     theirs = module()
@@ -96,7 +96,7 @@ def test_files_of_torch_run_here(module: type, data: torch.Tensor) -> None:
     assert relative_error(found.asnumpy(), wanted) < 1e-5
 
 
-def test_exported_model_is_imported_for_modules(tmp_path: pathlib.Path) -> None:
+def test_exported_model_runs_in_a_module_after_import(tmp_path: pathlib.Path) -> None:
     """What goes out and comes back computes the same in a Module."""
     net = mx.gluon.model_zoo.vision.get_model("mobilenetv2_0.25", classes=5)
     net.initialize(mx.init.Xavier())
@@ -114,7 +114,7 @@ def test_exported_model_is_imported_for_modules(tmp_path: pathlib.Path) -> None:
     assert relative_error(module.get_outputs()[0].asnumpy(), wanted) < 1e-6
 
 
-def test_metadata_lists_inputs_without_parameters(tmp_path: pathlib.Path) -> None:
+def test_get_model_metadata_excludes_parameters(tmp_path: pathlib.Path) -> None:
     """Names and shapes of what the model takes and gives."""
     path = tmp_path / "fc.onnx"
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
@@ -161,13 +161,13 @@ def _with_external_file() -> bytes:
     ],
     ids=["empty", "text", "zeros", "huge", "negative", "external"],
 )
-def test_files_that_cannot_be_trusted_are_refused(content: bytes, said: str) -> None:
+def test_malicious_files_raise(content: bytes, said: str) -> None:
     """The error says what is wrong; nothing of the claimed size is allocated."""
     with pytest.raises(FormatError, match=said):
         contrib_onnx.import_model(content)
 
 
-def test_cut_files_are_refused() -> None:
+def test_truncated_files_raise() -> None:
     """A file that ends early never gives a model, wherever it is cut."""
     whole = _model([helper.make_node("Relu", ["x"], ["y"])]).SerializeToString()
     for length in range(0, len(whole) - 1, 7):
@@ -175,7 +175,7 @@ def test_cut_files_are_refused() -> None:
             contrib_onnx.import_model(whole[:length])
 
 
-def test_damaged_files_never_escape_as_other_errors() -> None:
+def test_damaged_files_load_or_raise_mxnet_error() -> None:
     """Whatever bytes are changed, the file is read or refused with an MXNetError."""
     weight = numpy_helper.from_array(np.ones((2, 2), np.float32), "weight")
     nodes = [
@@ -196,7 +196,7 @@ def test_damaged_files_never_escape_as_other_errors() -> None:
     assert refused > 50
 
 
-def test_constants_that_would_fill_the_memory_are_refused() -> None:
+def test_huge_constants_raise() -> None:
     """A tiny file may ask for a terabyte."""
     shape = numpy_helper.from_array(np.array([2**20, 2**20], np.int64), "shape")
     nodes = [
@@ -207,7 +207,7 @@ def test_constants_that_would_fill_the_memory_are_refused() -> None:
         contrib_onnx.import_model(_model(nodes, [shape]).SerializeToString())
 
 
-def test_a_file_that_crashes_the_onnx_library_is_survived() -> None:
+def test_crashes_of_the_onnx_library_are_isolated() -> None:
     """Its C++ shape inference reads beyond the shape for this axis, in a process of its own."""
     scale = numpy_helper.from_array(np.ones(2, np.float32), "scale")
     node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=2**31)
@@ -225,21 +225,21 @@ def test_isolated_work_returns_results_and_raises_errors_and_crashes() -> None:
 
 
 @pytest.mark.parametrize("op_type", ["RandomUniformLike", "RandomNormalLike", "Bernoulli"])
-def test_random_numbers_in_the_shape_of_an_array(op_type: str) -> None:
+def test_random_like_operators_keep_the_shape_of_their_input(op_type: str) -> None:
     model = _model([helper.make_node(op_type, ["x"], ["y"])])
     symbol, _, _ = contrib_onnx.import_model(model.SerializeToString())
     x = mx.nd.ones([d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim])
     assert symbol.bind(mx.cpu(), {"x": x}).forward()[0].shape == x.shape
 
 
-def test_unknown_operators_are_named() -> None:
+def test_unknown_operators_raise_with_their_name() -> None:
     """The error names the operator and the node."""
     node = helper.make_node("StringNormalizer", ["x"], ["y"], name="clean")
     with pytest.raises(MXNetError, match="StringNormalizer"):
         contrib_onnx.import_model(_model([node]).SerializeToString())
 
 
-def test_imports_what_mxnet_imports() -> None:
+def test_supports_all_operators_that_mxnet_imports() -> None:
     """All 97 ONNX operators that MXNet 1.9.1 imports have a row."""
     from mxnet.interop.onnx.importer.value import importers
 

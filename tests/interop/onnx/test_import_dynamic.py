@@ -50,7 +50,7 @@ def _loop_body(nodes: list, more: str = "go") -> onnx.GraphProto:
     )
 
 
-def test_a_loop_runs_as_often_as_an_input_says() -> None:
+def test_loop_with_a_dynamic_trip_count_and_condition() -> None:
     """The count is data, and a condition may end the loop before."""
     limit = numpy_helper.from_array(np.array(20.0, np.float32), "limit")
     body = _loop_body(
@@ -74,7 +74,7 @@ def test_a_loop_runs_as_often_as_an_input_says() -> None:
     assert _check(_model(graph), np.array(30), data)[1].shape == (4, 2)
 
 
-def test_a_counted_loop_becomes_foreach() -> None:
+def test_loop_with_a_constant_trip_count_becomes_foreach() -> None:
     """A constant count and no condition: the step number is an input of the body."""
     body = _loop_body(
         [
@@ -97,7 +97,7 @@ def test_a_counted_loop_becomes_foreach() -> None:
     assert "_foreach" in symbol.tojson()
 
 
-def test_a_branch_sees_values_from_outside() -> None:
+def test_branches_use_values_of_the_outer_graph() -> None:
     """Both branches use the input of the model and constants of their own."""
     one = numpy_helper.from_array(np.ones(2, np.float32), "one")
     then = helper.make_graph([node("Add", ["x", "one"], ["a"])], "t", [], [info("a", FLOAT, [2])])
@@ -119,7 +119,7 @@ def test_a_branch_sees_values_from_outside() -> None:
         _check(_model(graph), np.array(chosen), np.array([5, 6], np.float32))
 
 
-def test_a_scan_goes_backward_along_any_axis() -> None:
+def test_scan_in_reverse_direction_along_any_axis() -> None:
     """Running sums over axis 1 from its end, stacked along axis 1 again."""
     body = helper.make_graph(
         [node("Add", ["s", "x"], ["s2"]), node("Identity", ["s2"], ["y"])],
@@ -148,7 +148,7 @@ def test_a_scan_goes_backward_along_any_axis() -> None:
     _check(_model(graph), np.zeros(2, np.float32), data)
 
 
-def test_sequences_leave_no_trace() -> None:
+def test_sequence_operators_are_resolved_at_import() -> None:
     """Split to a sequence, insert, take one, join the rest."""
     at = numpy_helper.from_array(np.array(1), "at")
     nodes = [
@@ -163,7 +163,7 @@ def test_sequences_leave_no_trace() -> None:
     _check(_model(graph), np.arange(6, dtype=np.float32).reshape(3, 2))
 
 
-def test_functions_of_a_file_are_expanded() -> None:
+def test_functions_of_a_file_are_expanded_with_attributes() -> None:
     """A function with an attribute, called twice."""
     function = helper.make_function(
         "mine",
@@ -191,7 +191,7 @@ def test_functions_of_a_file_are_expanded() -> None:
     np.testing.assert_array_equal(_check(model, np.ones(2, np.float32))[0], [10, 10])
 
 
-def test_functions_that_call_themselves_are_refused() -> None:
+def test_recursive_functions_raise() -> None:
     """A file may not define an endless model."""
     function = helper.make_function(
         "mine",
@@ -256,7 +256,7 @@ class _Resized(nn.Module):
     ],
     ids=["decoder", "resized"],
 )
-def test_files_with_dynamic_sizes_run_at_any_size(module: type, axes: tuple, datas: list) -> None:
+def test_models_with_dynamic_axes_run_with_any_size(module: type, axes: tuple, datas: list) -> None:
     """One import serves all batch sizes, lengths and pictures."""
     torch.manual_seed(0)
     theirs = module().eval()
@@ -273,7 +273,7 @@ def test_files_with_dynamic_sizes_run_at_any_size(module: type, axes: tuple, dat
         assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_sequences_of_unknown_length_are_refused() -> None:
+def test_sequences_of_unknown_length_raise() -> None:
     """The error says what is needed."""
     graph = helper.make_graph(
         [node("ConcatFromSequence", ["s"], ["y"], axis=0)],
@@ -285,7 +285,7 @@ def test_sequences_of_unknown_length_are_refused() -> None:
         contrib_onnx.import_model(_model(graph).SerializeToString())
 
 
-def test_files_of_the_newer_exporter_run_here() -> None:
+def test_imported_models_of_torch_dynamo_exporter_match_torch() -> None:
     """torch's exporter of today writes functions, newer operators and names for sizes."""
     pytest.importorskip("onnxscript")
     torch.manual_seed(0)

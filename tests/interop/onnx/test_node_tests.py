@@ -131,7 +131,7 @@ def cases() -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_onnx_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every case that is not excluded gives its outputs: values, shapes, dtypes."""
     check_files_here(monkeypatch)
     names = passing_names(cases)
@@ -176,7 +176,7 @@ def _goes_out_again(case: Any) -> None:
 
 
 @pytest.mark.slow
-def test_imported_models_are_exported(
+def test_imported_node_tests_can_be_exported(
     cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every sixth case gives its outputs after import, export and onnxruntime."""

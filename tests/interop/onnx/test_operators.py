@@ -97,14 +97,14 @@ ANY_NUMBER = {
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_float_operators(name: str, dtype: str) -> None:
+def test_float_operators_in_three_precisions(name: str, dtype: str) -> None:
     """Half, single and double precision."""
     _check(ELEMENTWISE[name], _normal(dtype, 3, 4))
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("name", ANY_NUMBER)
-def test_operators_of_numbers(name: str, dtype: str) -> None:
+def test_operators_on_floats_and_integers(name: str, dtype: str) -> None:
     """Floats and integers, of values that no two of a row share."""
     data = RNG.permutation(12).reshape(3, 4).astype(dtype)
     _check(ANY_NUMBER[name], data)
@@ -122,7 +122,7 @@ def test_layers_in_three_precisions(dtype: str) -> None:
     _check(net, _normal(dtype, 2, 3, 6, 6), _normal(dtype, 4, 3, 3, 3), _normal(dtype, 3, 36))
 
 
-def test_embedding_takes_integers_and_fractions() -> None:
+def test_embedding_with_integer_and_float_indices() -> None:
     """Indices may be int32, int64 or floats."""
     table = _normal("float32", 6, 3)
     for dtype in ("float32", "int32", "int64"):
@@ -133,7 +133,7 @@ def test_embedding_takes_integers_and_fractions() -> None:
         )
 
 
-def test_sizes_may_change() -> None:
+def test_dynamic_batch_and_length() -> None:
     """Batch and length are names in the file; reshapes copy them."""
 
     def net(x: Any) -> Any:
@@ -144,7 +144,7 @@ def test_sizes_may_change() -> None:
     _check(net, _normal("float32", 2, 6, 4), dynamic=[("n", "t", 4)], others=others)
 
 
-def test_a_detection_head_runs_end_to_end() -> None:
+def test_detection_head_end_to_end() -> None:
     """Anchors, scores, offsets and suppression, as SSD ends."""
 
     def head(x: Any, scores: Any, offsets: Any) -> Any:
@@ -162,7 +162,7 @@ def test_a_detection_head_runs_end_to_end() -> None:
     )
 
 
-def test_a_two_stage_detector_runs_end_to_end() -> None:
+def test_two_stage_detector_end_to_end() -> None:
     """Proposals, pooled regions and their classes, as Faster R-CNN and R-FCN end."""
 
     def net(prob: Any, offsets: Any, info: Any, features: Any) -> Any:
@@ -255,7 +255,7 @@ DOUBLE = {
 
 
 @pytest.mark.parametrize("name", DOUBLE)
-def test_doubles_are_cast_where_runtimes_have_no_kernel(name: str) -> None:
+def test_float64_is_cast_where_runtimes_lack_a_kernel(name: str) -> None:
     """Runtimes compute these in 32 bits only; the result still is a double."""
     found, wanted = _run(DOUBLE[name](S.var("x")), {"x": RNG.rand(1, 3, 4, 4)})
     assert_equal_outputs(found, wanted)
@@ -269,7 +269,7 @@ SMALL: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("name", SMALL)
-def test_small_integers_are_computed_in_32_bits(name: str, dtype: str) -> None:
+def test_small_integers_are_computed_as_int32_with_wraparound(name: str, dtype: str) -> None:
     """Sums wrap as those of the small type."""
     feed = {n: RNG.randint(90, 120, (2, 3)).astype(dtype) for n in "xy"}
     found, wanted = _run(SMALL[name](S.var("x"), S.var("y")), feed)
@@ -278,7 +278,7 @@ def test_small_integers_are_computed_in_32_bits(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_recurrent_parameters_may_be_an_input(mode: str, dtype: str) -> None:
+def test_recurrent_parameters_as_an_input(mode: str, dtype: str) -> None:
     """Packed weights that the user feeds are cut when the model runs."""
     gates, size = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[mode], 4
     count = 2 * gates * size * (3 + size + 2) + 2 * gates * size * (2 * size + size + 2)
@@ -315,14 +315,14 @@ def test_lstm_layers_with_projected_or_clipped_states_are_scans(
     assert_equal_outputs(run(model, feed), [o.asnumpy() for o in wanted])
 
 
-def test_inputs_of_which_only_the_shape_matters_stay_inputs() -> None:
+def test_inputs_used_only_for_their_shape_remain_inputs() -> None:
     """Programs feed all inputs by position."""
     found, wanted = _run(S.zeros_like(S.var("x")), {"x": np.ones((2, 3), np.float32)})
     assert_equal_outputs(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_integer_inputs_use_integer_start_and_step(dtype: str) -> None:
+def test_arange_like_of_integers_truncates_start_and_step(dtype: str) -> None:
     """MXNet cuts start and step to whole numbers, not the values."""
     x = {"x": np.ones((2, 3), dtype)}
     assert_equal_outputs(*_run(S.contrib.arange_like(S.var("x"), start=1.7, step=0.5), x))

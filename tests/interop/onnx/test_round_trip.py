@@ -35,7 +35,7 @@ def _move_statistics(net: mx.gluon.HybridBlock) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_zoo_model_goes_out_and_comes_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zoo_models_roundtrip_through_onnx(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error stays below 1e-5 in onnxruntime, and below 2e-6 after the way back."""
     if name not in ISOLATED:
         check_files_here(monkeypatch)
