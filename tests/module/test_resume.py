@@ -131,7 +131,7 @@ CASES = {
 
 @pytest.mark.parametrize("kill_after", [2, 9])
 @pytest.mark.parametrize("case", CASES)
-def test_every_kind_of_run_continues_to_the_same_result(case, kill_after, tmp_path):
+def test_killed_training_of_every_kind_resumes_bit_for_bit(case, kill_after, tmp_path):
     whole = train(*CASES[case])
     assert train(*CASES[case], tmp_path / "r", kill_after) is None
     again = train(*CASES[case], tmp_path / "r")
@@ -141,7 +141,7 @@ def test_every_kind_of_run_continues_to_the_same_result(case, kill_after, tmp_pa
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nadam", "ftml", "signum", "adagrad", "lamb"])
-def test_every_optimizer_continues(optimizer, tmp_path):
+def test_killed_training_resumes_with_every_optimizer(optimizer, tmp_path):
     case = CASES["own iterator"]
     whole = train(*case, optimizer=optimizer)
     assert train(*case, tmp_path / "r", 7, optimizer=optimizer) is None
@@ -150,19 +150,19 @@ def test_every_optimizer_continues(optimizer, tmp_path):
         np.testing.assert_array_equal(again[name], value, err_msg=name)
 
 
-def test_the_state_of_another_network_is_refused(tmp_path):
+def test_resume_with_a_different_network_raises(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     with pytest.raises(MXNetError, match=r"another network: 'arg:fc_bias' is 5 float32 here"):
         train(NoisyIter, lambda: mx.mod.Module(net(5)), tmp_path / "r")
 
 
-def test_the_state_of_other_devices_is_refused(tmp_path):
+def test_resume_with_a_different_number_of_devices_raises(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     with pytest.raises(MXNetError, match=r"of 1 device\(s\), this module has 2"):
         train(*CASES["apart"], tmp_path / "r")
 
 
-def test_a_damaged_state_is_refused(tmp_path):
+def test_resume_from_a_damaged_file_raises(tmp_path):
     place = tmp_path / "r-resume.params"
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     whole = place.read_bytes()
@@ -175,12 +175,12 @@ def test_a_damaged_state_is_refused(tmp_path):
         train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
 
 
-def test_resume_every_needs_a_place():
+def test_resume_every_without_a_prefix_raises():
     with pytest.raises(ValueError, match="resume=prefix"):
         mx.mod.Module(net()).fit(NoisyIter(), num_epoch=1, resume_every=3)
 
 
-def test_the_file_holds_the_symbol_and_can_be_read_as_parameters(tmp_path):
+def test_resume_file_contains_the_symbol_and_parameters(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     state = tree_file.read(tmp_path / "r-resume.params")
     assert mx.sym.load_json(state["symbol"]).list_outputs() == ["softmax_output"]
@@ -188,7 +188,7 @@ def test_the_file_holds_the_symbol_and_can_be_read_as_parameters(tmp_path):
     assert "tree" in mx.nd.load(str(tmp_path / "r-resume.params"))
 
 
-def test_random_streams_come_back():
+def test_random_states_are_restored():
     import random
 
     before = get_random_states()
