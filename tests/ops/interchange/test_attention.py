@@ -20,7 +20,7 @@ def _torch(x: mx.nd.NDArray) -> torch.Tensor:
     return torch.from_numpy(x.asnumpy())
 
 
-def test_groups_of_heads_equal_torch() -> None:
+def test_grouped_query_attention_equals_torch() -> None:
     """Four heads of queries share two of keys; a query sees its past."""
     q, k, v = _normal(2, 4, 5, 8), _normal(2, 2, 5, 8), _normal(2, 2, 5, 8)
     keys, values = (_torch(x).repeat_interleave(2, dim=1) for x in (k, v))
@@ -47,7 +47,7 @@ def test_attention_with_a_cache_equals_attention_over_the_full_sequence() -> Non
     np.testing.assert_array_equal(found[1].asnumpy(), k.asnumpy())
 
 
-def test_a_query_that_sees_nothing_gives_zeros() -> None:
+def test_fully_masked_queries_give_zeros() -> None:
     """A row of masks that are all off has no shares."""
     x = _normal(1, 1, 2, 4)
     mask = mx.nd.array([[0, 0], [1, 1]], dtype="bool")

@@ -45,7 +45,7 @@ def test_lstm_equals_torch_in_both_directions() -> None:
     np.testing.assert_allclose(cell.asnumpy(), c.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_states_stay_beyond_the_length_of_a_sequence() -> None:
+def test_states_do_not_change_beyond_sequence_lengths() -> None:
     """A sequence of one step ends in the state of that step; its other outputs are 0."""
     data, weight, again = _normal(3, 2, 2), _normal(1, 4, 2), _normal(1, 4, 4)
     lengths = mx.nd.array([1, 3], dtype="int32")
@@ -57,7 +57,7 @@ def test_states_stay_beyond_the_length_of_a_sequence() -> None:
     np.testing.assert_array_equal(last[0, 1].asnumpy(), out[2, 0, 1].asnumpy())
 
 
-def test_gru_resets_before_or_after_its_product() -> None:
+def test_gru_linear_before_reset() -> None:
     """The two forms differ, and a gradient flows through both."""
     data, weight, again, state = (
         _normal(2, 1, 2),
@@ -85,7 +85,7 @@ def test_gru_resets_before_or_after_its_product() -> None:
     assert np.abs(results[0] - results[1]).max() > 1e-3
 
 
-def test_unknown_functions_are_named() -> None:
+def test_unknown_activation_raises() -> None:
     """The error lists what there is."""
     with pytest.raises(mx.MXNetError, match=r"'swish'.*relu"):
         step_by_step(

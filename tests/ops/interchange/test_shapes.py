@@ -14,7 +14,7 @@ def _ints(*numbers: int) -> mx.nd.NDArray:
     return mx.nd.array(numbers, dtype="int64")
 
 
-def test_a_graph_reshapes_by_a_computed_shape() -> None:
+def test_reshape_by_a_computed_shape() -> None:
     """One graph serves all batch sizes: its shape is computed from its input's."""
     x = mx.sym.var("x")
     rows = mx.sym.slice_axis(mx.sym.shape_array(x), axis=0, begin=0, end=1)
@@ -36,7 +36,7 @@ def test_padding_equals_numpy() -> None:
     np.testing.assert_array_equal(cut.asnumpy(), data[:, 1:])
 
 
-def test_sizes_that_would_fill_the_memory_are_refused() -> None:
+def test_huge_sizes_raise() -> None:
     """A shape is data, and data may be wrong."""
     with pytest.raises(mx.MXNetError, match="cannot make an array"):
         internal._onnx_expand(mx.nd.ones((1,)), _ints(1 << 20, 1 << 20))

@@ -54,7 +54,7 @@ def test_reductions_of_large_arrays_are_exact(x, name):
     assert_exact(reduce(x).squeeze() if np.ndim(expected) == 0 else reduce(x), expected)
 
 
-def test_sum_of_sizes_of_a_large_array_is_exact(x):
+def test_l1_norm_of_a_large_array_is_exact(x):
     assert_exact(x.norm(ord=1).squeeze(), VALUE * SIZE, 5e-5)  # blocks of 2048 are summed in order
 
 
@@ -115,7 +115,7 @@ def test_lamb_scales_by_exact_norms():
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), None])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_split_norms_equal_those_of_torch(monkeypatch, axes, keepdims):
+def test_blockwise_norms_equal_torch(monkeypatch, axes, keepdims):
     monkeypatch.setattr("mxnet.ops.tensor.products.MIN_SPLIT", 10)
     monkeypatch.setattr("mxnet.ops.tensor.products.BLOCK", {1: 4, 2: 4})
     data = torch.rand(5, 6, 7, generator=torch.Generator().manual_seed(1))
