@@ -27,7 +27,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("fault", EXPECTED)
-def test_every_other_rank_names_the_one_that_fails(fault):
+def test_every_other_rank_reports_the_failed_rank(fault):
     workers = 3 if fault == "killed" else 2
     settings = QUICK if fault != "frozen" else {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300}
     ended = run_forked(
@@ -50,31 +50,31 @@ def test_every_other_rank_names_the_one_that_fails(fault):
 
 
 @pytest.mark.parametrize("fault", ["killed", "ends"])
-def test_failures_are_named_also_with_sharded_states(fault):
+def test_failed_rank_is_reported_with_sharded_states(fault):
     settings = {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300, "MXNET_KVSTORE_SHARD_MB": 0}
     other, _ = run_forked(push_forever, 2, fault, "adam", timeout=150, **settings)
     assert other.status == 1 and other.seconds < LIMIT
     assert "Rank 1 on " in other.err and EXPECTED[fault] in other.err, other.err
 
 
-def test_a_lost_server_of_an_asynchronous_store_is_named():
+def test_lost_server_of_an_asynchronous_store_is_reported():
     ended = run_forked(push_to_a_lost_server, 2, timeout=150, **QUICK)
     assert ended[0].status == 1 and ended[0].seconds < LIMIT
     assert "Rank 1 on " in ended[0].err and EXPECTED["killed"] in ended[0].err, ended[0].err
 
 
-def test_a_server_that_holds_a_fast_worker_back_keeps_it_close():
+def test_max_staleness_bounds_the_lead_of_fast_workers():
     settings = {"MXNET_KVSTORE_MAX_STALENESS": 2}
     for process in succeeded(run_forked(push_at_different_speeds, 2, timeout=150, **settings)):
         assert process.out == "close\n"
 
 
-def test_different_shapes_dtypes_keys_and_settings_are_errors_on_both():
+def test_mismatched_pushes_raise_on_all_workers():
     for process in succeeded(run_forked(disagree, 2, timeout=150)):
         assert process.out == "all raised\n" and process.seconds < LIMIT
 
 
-def test_a_missing_worker_is_named_while_it_is_waited_for_and_at_the_end():
+def test_missing_worker_is_reported_while_waiting_and_on_timeout():
     present = run_forked(only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=4, timeout=150)
     for process in present:
         assert process.status == 1 and process.seconds < LIMIT
@@ -204,7 +204,7 @@ class EndsWhenTheTimeIsOver:
         return True
 
 
-def test_a_collective_that_ends_when_a_wait_times_out_has_ended_well():
+def test_collective_completing_just_after_its_timeout_succeeds():
     server = StoreServer("127.0.0.1", 0, b"s")
     store = JobStore("127.0.0.1", server.port, 10, b"s")
     group = Group(None)
@@ -219,7 +219,7 @@ def test_a_collective_that_ends_when_a_wait_times_out_has_ended_well():
         server.close()
 
 
-def test_a_worker_that_left_before_a_connection_broke_is_named():
+def test_worker_that_left_before_a_broken_connection_is_reported():
     """It may leave long before the others notice that they needed it."""
     server = StoreServer("127.0.0.1", 0, b"s")
     stores = [JobStore("127.0.0.1", server.port, 10, b"s") for _ in range(2)]

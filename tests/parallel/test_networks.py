@@ -85,7 +85,7 @@ def failed(process):
 
 
 @with_namespaces
-def test_a_cut_link_is_named_on_both_of_its_sides(tmp_path):
+def test_cut_link_is_reported_on_both_sides(tmp_path):
     ended = run_on_machines(tmp_path, lambda network, _: network.cut(2))
     for process in ended[:2]:
         assert re.search(rf"Rank 2 on node2 \(pid \d+\) {LOST}", failed(process))
@@ -93,14 +93,14 @@ def test_a_cut_link_is_named_on_both_of_its_sides(tmp_path):
 
 
 @with_namespaces
-def test_a_link_that_loses_one_way_is_named_on_both_of_its_sides(tmp_path):
+def test_one_way_packet_loss_is_reported_on_both_sides(tmp_path):
     ended = run_on_machines(tmp_path, lambda network, _: network.lose_from(1, 0), 2)
     assert re.search(rf"Rank 1 on node1 \(pid \d+\) {LOST}", failed(ended[0]))
     assert re.search(rf"lost rank 0 on node0 at .*{GONE}", failed(ended[1]))
 
 
 @with_namespaces
-def test_a_link_between_two_workers_that_both_reach_the_first(tmp_path):
+def test_cut_link_between_two_workers_other_than_rank_0(tmp_path):
     def fault(network, _):
         network.lose_from(1, 2)
         network.lose_from(2, 1)
@@ -114,7 +114,7 @@ def test_a_link_between_two_workers_that_both_reach_the_first(tmp_path):
 
 
 @with_namespaces
-def test_a_short_cut_and_a_slow_link_are_survived(tmp_path):
+def test_short_interruption_and_slow_link_are_tolerated(tmp_path):
     def fault(network, _):
         network.cut(1)
         time.sleep(0.7)
@@ -128,7 +128,7 @@ def test_a_short_cut_and_a_slow_link_are_survived(tmp_path):
 
 
 @with_namespaces
-def test_two_machines_that_die_at_once(tmp_path):
+def test_two_machines_failing_simultaneously_are_reported(tmp_path):
     def fault(_, pids):
         for pid in (pids[1], pids[2]):
             os.kill(pid, signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_two_machines_that_die_at_once(tmp_path):
 
 
 @with_namespaces
-def test_the_death_of_rank_0(tmp_path):
+def test_failure_of_rank_0_is_reported(tmp_path):
     ended = run_on_machines(tmp_path, lambda _, pids: os.kill(pids[0], signal.SIGKILL), **SLURM)
     assert ended[0].status == -9
     for process in ended[1:]:
@@ -148,7 +148,7 @@ def test_the_death_of_rank_0(tmp_path):
 
 
 @with_namespaces
-def test_a_worker_that_stands_still_for_a_while_is_waited_for_or_named(tmp_path):
+def test_suspended_worker_is_awaited_or_reported(tmp_path):
     def stop_for(seconds):
         def fault(_, pids):
             os.kill(pids[1], signal.SIGSTOP)
@@ -165,7 +165,7 @@ def test_a_worker_that_stands_still_for_a_while_is_waited_for_or_named(tmp_path)
     failed(ended[1])  # it comes back to a job that has ended, and ends
 
 
-def test_a_full_disk_in_a_checkpoint_is_reported_as_one(tmp_path):
+def test_full_disk_during_a_checkpoint_is_reported(tmp_path):
     mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
     result = subprocess.run(mounted, capture_output=True, text=True, timeout=20)
     if result.returncode:
@@ -193,7 +193,7 @@ def save_until_full(folders):
         store.barrier()
 
 
-def test_workers_do_not_outlive_a_launcher_that_is_killed(tmp_path):
+def test_workers_end_when_their_launcher_is_killed(tmp_path):
     program = f"from tests.parallel.test_networks import *; push_until_told({str(tmp_path)!r})"
     command = [sys.executable, "-m", "mxnet.launch", "-n", "2", "--log-dir", str(tmp_path / "logs")]
     settings = {k: str(v) for k, v in SETTINGS.items()}

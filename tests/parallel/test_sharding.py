@@ -18,13 +18,13 @@ from tests.parallel.workers import run_forked, succeeded
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_sharded_states_give_the_weights_of_whole_ones(workers):
+def test_sharded_states_give_equal_weights(workers):
     for process in succeeded(run_forked(run_all, workers)):
         last = "small_models_and_unknown_optimizers_stay_whole"
         assert process.out.split()[-1] == last, process.out
 
 
-def test_another_number_of_workers_loads_the_states(tmp_path):
+def test_states_load_with_a_different_number_of_workers(tmp_path):
     path = str(tmp_path / "run.states")
     for workers in (3, 2):
         succeeded(run_forked(train_and_save, workers, path, 2))
@@ -36,7 +36,7 @@ def test_another_number_of_workers_loads_the_states(tmp_path):
         assert np.all(square.asnumpy() > 0)
 
 
-def test_a_partition_is_balanced_and_keeps_what_it_assigned():
+def test_partition_is_balanced_and_stable():
     partition = Partition(3, splits=True)
     partition.add({"a": (100, 100), "b": (2, 10_000), "c": (10,), "d": (9,)})
     assert partition["a"] == [(0, 34), (34, 67), (67, 100)]
@@ -225,7 +225,7 @@ def train_and_save(path, rounds):
 
 
 @pytest.mark.slow
-def test_torchs_fully_shard_trains_a_gluon_network_to_the_same_losses(tmp_path):
+def test_fully_shard_trains_a_gluon_network_to_equal_losses(tmp_path):
     first, second = succeeded(run_forked(train_fully_sharded, 2, str(tmp_path), timeout=200))
     assert first.out == second.out == "same losses, same file\n"
 

@@ -12,30 +12,30 @@ from tests.parallel.workers import ROOT, run_forked, succeeded
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_workers_agree_with_one_process(workers):
+def test_results_of_workers_equal_one_process(workers):
     for process in succeeded(run_forked(run_all, workers)):
         assert process.out.split()[-1] == "asynchronous_pushes_are_not_lost", process.out
 
 
-def test_compressed_sums_of_four_workers():
+def test_gradient_compression_with_four_workers():
     for process in succeeded(run_forked(run_compressed, 4)):
         assert process.out == "done\n"
 
 
-def test_a_job_may_have_one_worker():
+def test_job_with_one_worker():
     (process,) = succeeded(run_forked(run_some, 1))
     assert process.out == "done\n"
 
 
 @pytest.mark.slow
-def test_the_example_learns():
+def test_distributed_example_trains():
     pytest.importorskip("sklearn")
     first, second = succeeded(run_forked(train_the_example, 2))
     assert float(first.out.split()[-1]) > 0.8
     assert second.out == ""
 
 
-def test_a_process_group_of_the_program_is_used():
+def test_existing_torch_process_group_is_used():
     ended = succeeded(run_forked(the_program_may_start_torch_itself, 2))
     assert [e.out for e in ended] == ["0 [2.0, 2.0]\n", "1 [2.0, 2.0]\n"]
 
