@@ -70,7 +70,9 @@ def check(mode: str, case: Case) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", MODES)
-def test_sparse_inputs(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_with_sparse_inputs_match_mxnet(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
     compared = {
         name: case
