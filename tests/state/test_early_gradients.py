@@ -31,7 +31,7 @@ def assert_all(array, value):
 
 @pytest.mark.parametrize("is_view", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_head_gradient_may_be_a_gradient_that_backward_writes(size, is_view):
+def test_head_gradient_can_be_a_gradient_array(size, is_view):
     x, w = leaves(size, 2, 3)
     with autograd.record():
         y = (x * 5 + 1) * w  # the gradient of w comes first, and takes the place of its head
@@ -41,7 +41,7 @@ def test_a_head_gradient_may_be_a_gradient_that_backward_writes(size, is_view):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_gradient_may_be_an_operand(size):
+def test_gradient_array_as_an_operand(size):
     x, w = leaves(size, 2, 3)
     with autograd.record():
         y = (x * w.grad) * w
@@ -51,7 +51,7 @@ def test_a_gradient_may_be_an_operand(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_views_of_gradients_see_what_is_written(size):
+def test_views_of_gradients_show_the_new_values(size):
     x, w = leaves(size, 2, 3)
     views = [x.grad[1:], w.grad.reshape((2, -1)), w.grad.detach()]
     with autograd.record():
@@ -62,7 +62,7 @@ def test_views_of_gradients_see_what_is_written(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_adding_counts_each_gradient_once(size):
+def test_grad_req_add_adds_each_gradient_once(size):
     x = nd.full((size,), 2)
     x.attach_grad(grad_req="add")
     for _ in range(3):
@@ -88,7 +88,7 @@ class Seen(autograd.Function):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_functions_of_users_see_the_gradients_that_are_found(size):
+def test_custom_functions_can_read_gradients_during_backward(size):
     x, v, w = leaves(size, 1, 5, 3)
     function = Seen(w, v)
     with autograd.record():
@@ -120,7 +120,7 @@ class SeenProp(mx.operator.CustomOpProp):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_operators_of_users_see_the_gradients_that_are_found(size):
+def test_custom_operators_can_read_gradients_during_backward(size):
     x, v, w = leaves(size, 1, 5, 3)
     SeenInOperator.watched = (w, v)
     with autograd.record():
@@ -129,5 +129,5 @@ def test_operators_of_users_see_the_gradients_that_are_found(size):
     assert SeenInOperator.seen == [5, 7]
 
 
-def test_pages_of_a_gradient_have_one_owner():
+def test_untouched_zeros_have_one_owner():
     assert has_one_owner(untouched_zeros((2, 2**19), torch.float32))

@@ -64,7 +64,7 @@ def is_first(row: Row, rows: list[Row]) -> bool:
 
 
 @for_rows(lambda row: True, at_most=3)
-def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> None:
+def test_outputs_do_not_share_memory(family: str, rows: list[Row]) -> None:
     """No output is a view of an input or of another output, in any mode."""
 
     def check(row: Row) -> None:
@@ -80,7 +80,7 @@ def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> Non
 
 
 @for_rows(lambda row: True, at_most=3)
-def test_parts_of_results_are_views(family: str, rows: list[Row]) -> None:
+def test_slices_of_outputs_are_views(family: str, rows: list[Row]) -> None:
     """Other shapes and slices of what a call returns share its memory, as in MXNet."""
 
     def check(row: Row) -> None:
@@ -160,7 +160,7 @@ def _write_over(
 
 
 @for_rows(lambda row: row.has_gradients, at_most=1)
-def test_recorded_calls_are_independent(family: str, rows: list[Row]) -> None:
+def test_recorded_calls_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
     """Eager calls with backward."""
     check_all(rows, lambda row: _check_steps(row, lambda *a: call(row, list(a)), row.train))
 
@@ -183,14 +183,14 @@ def _cached(row: Row, flags: dict[str, bool]) -> Any:
 
 
 @for_rows(lambda row: row.has_gradients and _can_be_bound(row), at_most=1)
-def test_hybridized_calls_are_independent(family: str, rows: list[Row]) -> None:
+def test_hybridized_calls_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
     """Graphs of one operator, as hybridized blocks run them, with backward."""
     for flags in FLAGS:
         check_all(rows, lambda row, f=flags: _check_steps(row, _cached(row, f), row.train))
 
 
 @for_rows(_can_be_bound, at_most=1)
-def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) -> None:
+def test_hybridized_predictions_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
     """Graphs of one operator outside of recording."""
 
     def check(row: Row) -> None:
@@ -210,7 +210,7 @@ def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) ->
 
 
 @for_rows(_can_be_bound, at_most=1)
-def test_executors_write_into_their_arrays(family: str, rows: list[Row]) -> None:
+def test_executors_write_outputs_and_gradients_in_place(family: str, rows: list[Row]) -> None:
     """Outputs and gradients stay where they are, and are in memory of their own."""
     check_all(rows, lambda row: _check_executor(row, "write"))
     with_gradients = [r for r in rows if r.has_gradients]
@@ -256,7 +256,7 @@ def _check_executor(row: Row, req: str) -> None:
     check_unrelated(*(o.shape for o in outputs))
 
 
-def test_a_view_shares_memory() -> None:
+def test_shared_memory_is_detected_for_views() -> None:
     """The checks above can fail: views are seen, copies are not."""
     x = mx.nd.ones((4, 2))
     for view in (x[1:3], x.reshape((2, 4)), x[0]):

@@ -53,7 +53,7 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
-def test_programs_give_what_mxnet_gave(seeds: list[int]) -> None:
+def test_random_programs_match_mxnet(seeds: list[int]) -> None:
     wrong = []
     for seed in seeds:
         try:
@@ -64,6 +64,6 @@ def test_programs_give_what_mxnet_gave(seeds: list[int]) -> None:
     assert not wrong, "\n\n".join(wrong)
 
 
-def test_there_are_programs() -> None:
+def test_random_programs_are_numerous_and_varied() -> None:
     assert len(SEEDS) == 300
     assert len({statement for seed in SEEDS for statement in make_program(seed)}) > 2000

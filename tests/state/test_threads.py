@@ -106,7 +106,7 @@ def test_threads_train_without_errors(make: Callable[[], list[Step]]) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 2**15])  # written at the end, and before it
-def test_gradients_of_threads_on_arrays_of_their_own_are_exact(size: int) -> None:
+def test_gradients_of_threads_on_separate_arrays_are_exact(size: int) -> None:
     weight = nd.arange(size) / size
 
     def make(factor: float) -> tuple[Step, nd.NDArray]:
