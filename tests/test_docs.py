@@ -59,7 +59,7 @@ def test_names_documented_as_absent_are_absent() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: pathlib.Path) -> None:
+def test_links_are_valid(page: pathlib.Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
@@ -73,7 +73,7 @@ def test_named_files_exist(page: pathlib.Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_core_in_small_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tour_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
     """`docs/tour.py` trains its network, and the files it points at are real."""
     program = ROOT / "docs" / "tour.py"
     runpy.run_path(str(program), run_name="__main__")
@@ -97,7 +97,7 @@ def plots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_programs_of_a_page_run_and_print_what_it_says(
+def test_programs_of_a_page_print_the_documented_output(
     page: pathlib.Path, plots: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
     """The Python blocks of a page are one program, run in a process of its own."""
@@ -109,7 +109,7 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
+def test_page_with_wrong_output_fails(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)\n```\n```output\n3\n```\n")
     done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
@@ -189,7 +189,7 @@ def _search(page: Browser, address: str, query: str) -> str:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="the program chromium is not installed")
-def test_search_finds_the_right_page_first(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_search_ranks_the_expected_page_first(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
     handler = functools.partial(_Files, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -240,7 +240,7 @@ def test_notebooks_of_the_tutorials_run(page: str, jupyter: Any, tmp_path: pathl
     assert len(printed.split()) >= len(" ".join(match[4] for match in shown).split())
 
 
-def test_a_page_whose_block_draws_nothing_fails(tmp_path: pathlib.Path) -> None:
+def test_page_with_a_missing_plot_fails(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("matplotlib")
     page = tmp_path / "page.md"
     page.write_text("```python\nx = 1\n```\n<!--plot: A curve-->\n")
@@ -252,12 +252,12 @@ def test_a_page_whose_block_draws_nothing_fails(tmp_path: pathlib.Path) -> None:
     assert "<svg" in picture
 
 
-def test_page_of_compatibility_is_up_to_date() -> None:
+def test_compatibility_page_is_up_to_date() -> None:
     shown = compatibility.PAGE.read_text(encoding="utf-8")
     assert shown == compatibility.page(), "run: python -m tools.compatibility"
 
 
-def test_parameters_with_another_meaning_are_not_accepted() -> None:
+def test_incompatible_parameters_are_not_accepted() -> None:
     recorded = "data, axis=-1, *args, **kwargs"
     assert compatibility.is_accepted(recorded, "data, axis=-1, out=None")
     assert not compatibility.is_accepted("data, axis=-1", "axis=-1, data=None")
@@ -265,7 +265,7 @@ def test_parameters_with_another_meaning_are_not_accepted() -> None:
     assert not compatibility.is_accepted("shape=(1, 2)", "shape=(1, 3)")
 
 
-def test_page_of_performance_tells_own_kernels_and_engines_apart() -> None:
+def test_performance_page_separates_own_kernels_and_engines() -> None:
     pytest.importorskip("matplotlib")
     text, plots = performance.render()
     assert all("<svg" in plot for plot in plots.values())
@@ -293,12 +293,12 @@ def _same(given: Any, wanted: Any) -> bool:
     return given == wanted
 
 
-def test_page_is_up_to_date() -> None:
+def test_operator_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.tables"
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "CHANGELOG.md"])
-def test_numbers_of_operators_are_counted(page: str) -> None:
+def test_documented_operator_counts_are_correct(page: str) -> None:
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
     names = set(registry.names())
     counts = [len(list(registry.operators())), len(names)]
@@ -309,13 +309,13 @@ def test_numbers_of_operators_are_counted(page: str) -> None:
     assert [str(count) for count in counts if not re.search(rf"\b{count}\b", line)] == []
 
 
-def test_differences_speak_of_registered_operators() -> None:
+def test_documented_differences_name_registered_operators() -> None:
     assert differing()
     unknown = [name for name in differing() if registry.find(name) is None]
     assert not unknown
 
 
-def test_no_name_is_our_own_invention() -> None:
+def test_operator_names_are_those_of_mxnet() -> None:
     """A model file with a name that MXNet does not know could not go back to it."""
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
     folders = ("fused", "interchange")  # what the compiler makes, and what other formats mean
@@ -328,7 +328,7 @@ def test_no_name_is_our_own_invention() -> None:
     assert not known & set(absent_names()) & set(registry.names())
 
 
-def test_declarations_equal_mxnet() -> None:
+def test_operator_declarations_match_mxnet() -> None:
     """All names, and all attributes in order with equal defaults (None: must be given)."""
     check_each({name: name for name in IN_USE}, _check_declaration)
 
