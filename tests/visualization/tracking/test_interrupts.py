@@ -89,7 +89,7 @@ class Child:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["module", "estimator"])
-def test_an_interrupted_training_says_how_to_continue_and_does(api, tmp_path):
+def test_interrupted_training_prints_how_to_resume_and_resumes(api, tmp_path):
     child = Child(tmp_path, 3, 0.1, api)
     child.read_until(r" [6-9]/\d+ \[| 1\d/20 \[")
     child.process.send_signal(signal.SIGINT)
