@@ -114,7 +114,7 @@ def test_prediction_copies_nothing_to_the_host(last: mx.Context) -> None:
     assert traffic.from_host == 0
 
 
-def test_gradients_are_exchanged_directly_between_devices(two: list[mx.Context]) -> None:
+def test_two_devices_exchange_gradients_directly(two: list[mx.Context]) -> None:
     net = gluon.nn.Dense(4, in_units=3)
     net.initialize(ctx=two)
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, kvstore="device")
