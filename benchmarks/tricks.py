@@ -239,7 +239,7 @@ TRICKS = (
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
         ("graph/passes/composites.py", "ops/fused/log_likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_softmax_cross_entropy_loss_is_fused_in_training", number=50),
     Trick("join_statistics", "training step of 8 x (Dense, BatchNorm)", _NORMALIZED, "step()",
-        ("graph/passes/statistics.py", "ops/fused/batch_norm.py"), "tests/ops/fused/test_batch_norm.py::test_joined_layers_equal_single_layers", number=20),
+        ("graph/passes/statistics.py", "ops/fused/batch_norm.py"), "tests/ops/fused/test_batch_norm.py::test_joint_statistics_updates_equal_separate_updates", number=20),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
         "tests/runtime/test_pointwise_blocks.py::test_chain_with_two_inputs"),
 )  # fmt: skip

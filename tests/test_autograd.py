@@ -86,7 +86,7 @@ def test_gradient_array_is_updated_in_place():
         assert held is x.grad
 
 
-def test_unreached_leaf_keeps_its_gradient():
+def test_gradient_of_an_unreached_leaf_is_not_written():
     x, other = leaf([1.0]), leaf([1.0])
     other.grad[:] = 7
     with autograd.record():

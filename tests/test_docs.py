@@ -66,7 +66,7 @@ def test_links_are_valid(page: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_named_files_exist(page: pathlib.Path) -> None:
+def test_file_paths_in_documentation_exist(page: pathlib.Path) -> None:
     """Paths in backticks that begin with a folder of the project are real."""
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)

@@ -115,7 +115,7 @@ def test_fused_rnn_from_json_and_by_attribute():
         filled(fused, InitDesc("p_weight"), (41,))
 
 
-def test_the_init_attribute_of_a_parameter_overrides_the_initializer():
+def test_init_attribute_of_a_parameter_overrides_the_initializer():
     for wish in ("one", '["constant", {"value": 1}]', init.One()):
         assert filled(init.Zero(), InitDesc("anything", {"__init__": wish}), (2,)).tolist() == [
             1,
@@ -205,7 +205,7 @@ def test_verbose_initializer_logs(caplog):
         (lambda: init.FusedRNN(None, 2, 1, "x"), (42,), "Unknown mode"),
     ],
 )
-def test_invalid_initializations_raise(how, shape, message):
+def test_invalid_initializer_arguments_raise(how, shape, message):
     with pytest.raises(ValueError, match=message):
         filled(how(), InitDesc("x_weight"), shape)
 

@@ -19,7 +19,7 @@ def test_learning_rates_match_mxnet(name, arguments, rates):
     assert [schedule(n) for n in range(len(rates))] == pytest.approx(rates, rel=1e-9)
 
 
-def test_a_jump_applies_all_skipped_steps():
+def test_skipped_updates_apply_all_steps():
     schedule = lr_scheduler.FactorScheduler(step=5, factor=0.5, base_lr=1.0)
     assert schedule(20) == 0.125
     assert schedule(3) == 0.125  # what is done is done
@@ -31,7 +31,7 @@ def test_base_lr_can_be_set():
     assert [schedule(n) for n in (1, 3, 5)] == [8.0, 4.0, 2.0]
 
 
-def test_cosine_scheduler_without_steps_after_warmup_returns_the_final_rate():
+def test_cosine_scheduler_with_only_warmup_steps_returns_final_lr():
     schedule = lr_scheduler.CosineScheduler(5, base_lr=1.0, final_lr=0.1, warmup_steps=5)
     assert schedule(5) == pytest.approx(0.1)
 

@@ -487,7 +487,7 @@ def test_mx_seed_repeats_orders_when_numpy_is_unseeded() -> None:
     assert orders[0] == orders[1]
 
 
-def test_mx_seed_and_numpy_seed_repeat_orders() -> None:
+def test_orders_are_reproducible_with_mx_seed_and_numpy_seed() -> None:
     """In MXNet they do not repeat at all: Python's stream is another in each run."""
     random.setstate(UNSEEDED)
     lines = [[i, i + 1] for i in range(40)]

@@ -84,7 +84,7 @@ def test_read_returns_none_at_the_end_and_reset_restarts(tmp_path):
     assert file.read() == b"record 0"
 
 
-def test_reset_of_a_writer_empties_the_file(tmp_path):
+def test_resetting_a_writer_truncates_the_file(tmp_path):
     file = MXRecordIO(tmp_path / "a.rec", "w")
     file.write(b"lost")
     file.reset()
@@ -304,7 +304,7 @@ def test_out_of_range_image_quality_is_clamped(capfd, kind, beyond, end):
 
 
 @pytest.mark.parametrize(("label", "kept"), [(1e40, np.inf), (-1e40, -np.inf), (3e38, 3e38)])
-def test_labels_beyond_float32_become_infinite(label, kept):
+def test_labels_outside_float32_range_become_infinite(label, kept):
     header, _ = mx.recordio.unpack(mx.recordio.pack(IRHeader(0, label, 1, 0), b""))
     assert header.label == pytest.approx(kept)
 

@@ -16,7 +16,7 @@ from mxnet import autograd, gluon, nd
 from tests.closeness import assert_equal_up_to_rounding
 
 
-def test_shapes_of_an_unrolled_lstm():
+def test_infer_shape_of_an_unrolled_lstm():
     audio_data = mx.sym.Variable("audio_data")
     rnn1 = mx.rnn.LSTMCell(num_hidden=256, prefix="lstm1_")
     rnn1_outputs, _ = rnn1.unroll(length=49, inputs=audio_data, merge_outputs=False)

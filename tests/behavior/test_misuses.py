@@ -29,7 +29,7 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Any:
     logging.disable(logging.NOTSET)
 
 
-def test_every_misuse_is_recorded() -> None:
+def test_every_error_case_is_recorded() -> None:
     assert sorted(RECORDED) == sorted(EXPRESSIONS)
 
 

@@ -265,7 +265,7 @@ def test_states_of_sgd_with_momentum_do_not_load_without_multi_precision():
 
 
 @pytest.mark.filterwarnings("ignore:Accumulating with float16")
-def test_plain_states_of_nag_load_with_multi_precision():
+def test_nag_states_without_master_weights_load_with_multi_precision():
     weight = nd.ones(4, dtype="float16")
     source = mx.optimizer.get_updater(mx.optimizer.NAG(momentum=0.9))
     source(0, weight, weight)

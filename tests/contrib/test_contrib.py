@@ -60,7 +60,7 @@ class TestAutograd:
         assert [g.asscalar() for g in grads] == wanted
         assert loss.asscalar() == 10
 
-    def test_grad_of_several_outputs(self):
+    def test_grad_sums_over_several_outputs(self):
         (grad,) = autograd.grad(lambda x: [x * x, x])(mx.nd.array([3.0]))
         assert grad.asscalar() == 7
         with pytest.raises(AssertionError, match="should NDArray"):

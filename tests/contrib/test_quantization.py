@@ -52,7 +52,7 @@ def attributes_of(sym, name):
     return next(n.get("attrs", {}) for n in nodes_of(sym) if n["name"] == name)
 
 
-def test_the_graph_has_the_nodes_of_mxnet_1_9_1():
+def test_graph_nodes_match_mxnet_1_9_1():
     *_, (sym, _, _) = quantized()
     operators = [(n["op"], n["name"]) for n in nodes_of(sym) if n["op"] != "null"]
     assert operators == [
@@ -86,7 +86,7 @@ def test_the_graph_has_the_nodes_of_mxnet_1_9_1():
     ]
 
 
-def test_parameters_have_the_names_and_ranges_of_mxnet_1_9_1():
+def test_parameter_names_and_ranges_match_mxnet_1_9_1():
     *_, (_, args, _) = quantized()
     assert list(args)[:3] == [
         "conv1_weight_quantize",
@@ -142,7 +142,7 @@ def test_histograms_grow_by_whole_bins():
 @pytest.mark.parametrize("mode", ["none", "naive"])
 @pytest.mark.parametrize("dtype", ["int8", "auto"])
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_results_stay_close_to_float32(mode, dtype, granularity):
+def test_quantized_results_are_close_to_float32(mode, dtype, granularity):
     options = {"quantized_dtype": dtype, "quantize_granularity": granularity}
     sym, args, data, (qsym, qargs, _) = quantized(mode, **options)
     wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0].asnumpy()
@@ -173,7 +173,7 @@ def test_unknown_option_values_raise(options, said):
         quantized(**options)
 
 
-def test_channel_wise_weights_have_a_range_for_each_filter():
+def test_channel_wise_quantization_has_one_range_per_filter():
     sym, args, data = small_model()
     args["fc1_weight"][0] *= 100  # one range for all would leave nothing of the others
     wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0]
@@ -289,7 +289,7 @@ def test_batch_norm_and_relu_are_folded_into_the_layers(net):
     assert shown.count("_fused_int8_convolution") == 2 and shown.count("_fused_int8_dense") == 1
 
 
-def test_a_quantized_block_is_exported_and_imported(net, tmp_path):
+def test_quantized_block_export_and_import_roundtrip(net, tmp_path):
     images = mx.nd.array(digits()[0][:50])
     small = quant.quantize_net_v2(net, calib_data=[images], calib_mode="naive")
     wanted = small(images).asnumpy()
@@ -307,7 +307,7 @@ def test_calibration_with_a_data_loader_with_labels(net):
     assert abs(accuracy(small) - accuracy(net)) < 0.01
 
 
-def test_layers_whose_names_match_are_excluded(net):
+def test_exclude_layers_match(net):
     images = mx.nd.array(digits()[0][:20])
     options = {"calib_data": [images], "calib_mode": "naive"}
     small = quant.quantize_net_v2(net, exclude_layers_match=["dense"], **options)
@@ -420,7 +420,7 @@ def _params(symbol, shape):
 
 
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_a_module_binds_a_quantized_model_with_biases(granularity):
+def test_module_binds_a_quantized_model_with_biases(granularity):
     """Types of biases and shapes of ranges are inferred or written on the variables."""
     net, shape = _layers(), (2, 3, 4, 4)
     args = _params(net, shape)
@@ -475,7 +475,7 @@ def test_optimal_threshold_of_a_single_bin_is_its_edge(dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("rank", [2, 3])
-def test_convolutions_add_biases_along_channels(dtype, rank):
+def test_quantized_convolution_adds_biases_along_channels(dtype, rank):
     """Where one step of everything is one, sums are those of the integers, to one step."""
     x = STEPS_RNG.randint(0 if dtype == "uint8" else -127, 127, (1, 3, *(6,) * rank))
     w, b = STEPS_RNG.randint(-127, 127, (6, 3, *(3,) * rank)), STEPS_RNG.randint(-127, 127, 6)
@@ -491,7 +491,7 @@ def test_convolutions_add_biases_along_channels(dtype, rank):
     assert np.abs(found - wanted).max() <= 1
 
 
-def test_ranges_of_pooling_and_flattening_are_inferred():
+def test_infer_shape_of_ranges_of_pooling_and_flatten():
     """`simple_bind` needs the shape of the data only."""
     data = S.var("data", shape=(1, 2, 8, 8), dtype="int8")
     low, high = S.var("low"), S.var("high")

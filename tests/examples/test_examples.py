@@ -43,7 +43,7 @@ def test_vae_training_lowers_the_loss(capsys):
     assert "@@" in capsys.readouterr().out
 
 
-def test_transferred_features_need_fewer_images():
+def test_transfer_learning_needs_fewer_images():
     scratch, tuned = run("transfer_learning")
     assert tuned > max(scratch, 0.75)
 
@@ -62,14 +62,14 @@ def test_bert_predicts_masked_verbs():
 
 
 @pytest.mark.slow
-def test_gan_finds_the_modes():
+def test_gan_covers_the_modes():
     close, found = run("gan", "--iterations", "1000")
     assert close > 0.6
     assert found >= 5
 
 
 @pytest.mark.slow
-def test_detector_finds_shapes(capsys):
+def test_detector_locates_shapes(capsys):
     assert run("detection", "--iterations", "120") > 0.7
     assert "IoU" in capsys.readouterr().out
 

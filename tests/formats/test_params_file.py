@@ -150,7 +150,7 @@ def test_roundtrip_of_sparse_arrays():
     assert same(found["matrix"], matrix)
 
 
-def test_strided_and_tracked_tensors_are_written_by_value():
+def test_strided_and_requires_grad_tensors_are_written_by_value():
     base = torch.arange(6.0).reshape(2, 3)
     tracked = base.clone().requires_grad_()
     found = loads(dumps([base.T, base[:, 1], tracked, base.expand(2, 2, 3)]))
@@ -178,17 +178,17 @@ def test_unaligned_data_is_aligned_when_loaded():
 # Old versions and what MXNet accepts
 
 
-def test_version_0_begins_with_the_number_of_dimensions():
+def test_files_of_version_0_load():
     raw = struct.pack("<III", 2, 1, 2) + struct.pack("<iii", 1, 0, 4) + struct.pack("<2i", 3, 4)
     assert same(loads(header() + raw + NO_NAMES)[0], torch.tensor([[3, 4]], dtype=torch.int32))
 
 
-def test_version_1_has_no_storage_type():
+def test_files_of_version_1_without_storage_type_load():
     raw = dense(magic=V1)
     assert same(loads(header() + raw + names(b"w"))["w"], torch.tensor([1.0, 2.0]))
 
 
-def test_version_3_is_read_in_any_mode():
+def test_files_of_version_3_load_with_and_without_np_shape():
     assert loads(header() + dense(magic=V3) + NO_NAMES)[0].tolist() == [1, 2]
 
 

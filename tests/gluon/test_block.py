@@ -177,7 +177,7 @@ def test_save_parameters_deduplicates_shared_parameters(tmp_path):
     same(net, other)
 
 
-def test_load_parameters_names_what_is_missing_or_extra(tmp_path):
+def test_load_parameters_error_names_missing_and_extra_parameters(tmp_path):
     path = str(tmp_path / "net.params")
     ready().save_parameters(path)
     with pytest.raises(AssertionError, match=r"'weight'.*missing in file.*allow_missing=True"):
@@ -278,7 +278,7 @@ def test_load_restores_saved_parameter_names(tmp_path, hybridized):
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_copies_of_blocks_share_no_parameters(how, hybridize):
+def test_copies_of_blocks_do_not_share_parameters(how, hybridize):
     net = nn.HybridSequential()
     net.add(nn.Dense(4), nn.BatchNorm(), nn.Dense(2))
     net.initialize()

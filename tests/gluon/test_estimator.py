@@ -60,7 +60,7 @@ def files(folder) -> list[str]:
 
 
 class TestConstruction:
-    def test_default_metrics_follow_the_loss(self):
+    def test_default_metrics_are_chosen_by_the_loss(self):
         estimator = ready()
         assert [m.name for m in estimator.train_metrics] == [
             "training accuracy",
@@ -83,7 +83,7 @@ class TestConstruction:
         names = [m.name for m in ready(train_metrics=both).train_metrics]
         assert names == ["training accuracy", "training rmse"]
 
-    def test_network_and_trainer_are_created_by_default(self):
+    def test_network_is_initialized_and_trainer_created_by_default(self):
         net = gluon.nn.Dense(2, in_units=3)
         with pytest.warns(UserWarning, match="No trainer specified"):
             estimator = Estimator(net, gluon.loss.L2Loss(), initializer=mx.init.One())

@@ -84,7 +84,7 @@ def test_infer_shape_does_not_initialize_values():
         net.weight.data()
 
 
-def test_infer_type_follows_the_input():
+def test_infer_type_sets_parameter_dtypes_from_the_input():
     net = nn.Dense(4, in_units=2, dtype=None)
     net.infer_type(mx.nd.ones((1, 2), dtype="float16"))
     assert net.weight.dtype == np.float16

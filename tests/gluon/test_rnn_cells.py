@@ -22,7 +22,7 @@ def started(block):
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("kind", [rnn.RNN, rnn.LSTM, rnn.GRU])
-def test_fused_layer_equals_its_cells(kind, bidirectional):
+def test_fused_layer_equals_unfused_cells(kind, bidirectional):
     layer = started(kind(3, 2, bidirectional=bidirectional, input_size=4))
     x = nd.random.normal(shape=(5, 2, 4))
     cells = layer._unfuse()
@@ -206,7 +206,7 @@ def test_variational_dropout_wraps_a_bidirectional_cell():
 
 @pytest.mark.parametrize("kind", [rnn.RNNCell, rnn.GRUCell])
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_output_and_state_of_a_hybridized_cell_share_no_memory(kind, hybridize):
+def test_output_and_state_of_a_hybridized_cell_do_not_share_memory(kind, hybridize):
     cell = kind(2, input_size=2)
     cell.initialize(mx.init.One())
     if hybridize:

@@ -129,7 +129,7 @@ def test_copies_compute_the_same_outputs(tmp_path, how):
     assert_equal_up_to_rounding(how(net)(x).asnumpy(), net(x).asnumpy())
 
 
-def test_checkpoint_parameters_are_loaded_one_by_one(tmp_path):
+def test_load_init_of_individual_parameters(tmp_path):
     net, symbol, params = exported(tmp_path)
     other = gluon.nn.SymbolBlock(outputs=mx.sym.load(symbol), inputs=mx.sym.var("data"))
     mine = other.collect_params()

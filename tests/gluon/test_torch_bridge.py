@@ -196,7 +196,7 @@ def test_as_torch_of_a_freed_graph_does_not_require_grad():
     assert not y.as_torch(grad=True).requires_grad
 
 
-def test_arrays_and_tensors_share_their_memory():
+def test_arrays_and_tensors_share_memory():
     x = nd.zeros((2, 3))
     x.as_torch()[0, 1] = 5
     assert x[0, 1].asscalar() == 5
@@ -432,7 +432,7 @@ def half_torch() -> nn.HybridSequential:
     return net
 
 
-def test_a_torch_block_is_saved_loaded_copied_and_summarized(tmp_path, capsys):
+def test_torch_block_save_load_copy_and_summary(tmp_path, capsys):
     net, other = half_torch(), half_torch()
     x = nd.array(np.random.RandomState(0).randn(5, 3))
     for param in net.collect_params().values():

@@ -257,7 +257,7 @@ def test_row_sparse_parameters_are_pulled_from_the_kvstore(tmp_path):
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_step_between_two_backward_passes_of_one_recording(name, hybridize):
+def test_trainer_step_between_two_backward_passes_of_one_recording(name, hybridize):
     critic, maker = nn.Dense(1, in_units=2), nn.Dense(2, in_units=1)
     for net in (critic, maker):
         net.initialize(mx.init.One())

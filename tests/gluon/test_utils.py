@@ -150,7 +150,7 @@ def test_gluon_repo_can_be_a_folder_or_a_list(tmp_path, monkeypatch):
     assert utils.repository_addresses("x") == [f"{tmp_path.as_uri()}/x", "https://host/mirror/x"]
 
 
-def test_hook_handles_detach_and_pickle():
+def test_hook_handle_detach_and_pickle():
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()
     handle.attach(hooks, print)

@@ -59,7 +59,7 @@ def test_casts_to_bfloat16_do_not_change_results() -> None:
     assert answer.returncode == 0, answer.stdout[-8000:] + answer.stderr[-2000:]
 
 
-def test_every_surrounding_applies_to_dense_layers() -> None:
+def test_every_surrounding_applies_to_fully_connected() -> None:
     """A surrounding in which nothing runs would test nothing."""
     call = Call(next(row for row in rows_of("dense") if row.has_gradients))
     assert [s.name for s in SURROUNDINGS.values() if not s.applies(call)] == []

@@ -27,7 +27,7 @@ def test_deep_graphs_do_not_hit_the_recursion_limit():
     assert x(x=s.Variable("y")).list_arguments() == ["y"]
 
 
-def test_interpret_evaluates_a_graph_over_any_values():
+def test_interpret_evaluates_a_graph_with_custom_functions():
     a, b = s.Variable("a"), s.Variable("b")
     graph = ((a + b) * a)._graph
     numbers = {"a": 2, "b": 5}

@@ -16,7 +16,7 @@ from tests.batches import check_each
 s = mx.sym
 
 
-def test_shapes_flow_backwards_through_elementwise_operators():
+def test_infer_shape_of_inputs_from_elementwise_outputs():
     x = s.relu(s.Variable("a") + s.Variable("b")) * s.Variable("c")
     assert x.infer_shape(c=(2, 3)) == ([(2, 3)] * 3, [(2, 3)], [])
 

@@ -286,7 +286,7 @@ def eagerly(net, x):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nag", "adam", "rmsprop", "lamb", "ftrl"])
-def test_training_between_predictions(optimizer):
+def test_prediction_after_training_steps_uses_new_parameters(optimizer):
     net, x = made(NETS["residual"], (2, 9, 40, 40))
     trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.05})
     net.hybridize()
@@ -299,7 +299,7 @@ def test_training_between_predictions(optimizer):
         agree(eagerly(net, x), results(net, x))
 
 
-def test_weights_that_change_on_every_call():
+def test_optimized_graph_with_weights_that_change_on_every_call():
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
     op = nd.CachedOp(
         mx.sym.relu(mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=16, no_bias=True))

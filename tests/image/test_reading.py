@@ -189,7 +189,7 @@ def test_sizes_are_integers_or_integer_strings():
             call()
 
 
-def test_one_border_value_leaves_a_fourth_channel_empty():
+def test_scalar_border_value_leaves_a_fourth_channel_zero():
     image = mx.nd.ones((1, 1, 4), dtype="uint8")
     made = mx.image.copyMakeBorder(image, 0, 0, 1, 0, value=9.0)
     assert made.asnumpy().tolist() == [[[9, 9, 9, 0], [1, 1, 1, 1]]]

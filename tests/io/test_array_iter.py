@@ -88,7 +88,7 @@ def test_hard_reset_drops_samples_to_roll_over():
     assert it.next().label[0].asnumpy().tolist() == [0, 1, 2]
 
 
-def test_a_batch_larger_than_all_samples_rolls_over_too():
+def test_roll_over_with_a_batch_larger_than_the_data():
     it = NDArrayIter(X, Y, 16, last_batch_handle="roll_over")
     assert labels_of(it, 2)[1] == [*range(7), *range(7), 0, 1]
 
@@ -104,7 +104,7 @@ def test_samples_along_the_batch_axis_of_the_layout():
     assert (shuffled.data[0].asnumpy()[0] == shuffled.label[0].asnumpy()).all()
 
 
-def test_csr_data():
+def test_csr_data_requires_discard():
     csr = mx.nd.array(X).tostype("csr")
     it = NDArrayIter(csr, Y, 3, last_batch_handle="discard")
     assert [b.data[0].asnumpy().tolist() for b in it] == [X[:3].tolist(), X[3:6].tolist()]

@@ -172,7 +172,7 @@ def test_libsvm_labels_from_a_separate_file():
     assert label.asnumpy().tolist() == [[1, 0], [0, 2], [3, 0], [0, 0], [0, 5]]
 
 
-def test_libsvm_parts():
+def test_libsvm_num_parts_and_part_index():
     found = [[b.label[0].asscalar() for b in svm(num_parts=2, part_index=i)] for i in (0, 1)]
     assert found == [[1, -2], [-3, 4, 5]]
 

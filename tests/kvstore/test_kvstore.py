@@ -63,7 +63,7 @@ def test_push_sums_and_replaces():
     assert pulled(store, 3) == [1, 1]
 
 
-def test_stored_values_share_no_memory_with_callers():
+def test_stored_values_do_not_share_memory_with_arguments():
     store = mx.kvstore.create()
     value = mx.nd.ones(2)
     store.init(3, value)
@@ -75,7 +75,7 @@ def test_stored_values_share_no_memory_with_callers():
     assert pulled(store, 3) == [2, 2]
 
 
-def test_lists_of_keys_and_devices():
+def test_push_and_pull_lists_of_keys_and_devices():
     store = mx.kvstore.create("device")
     store.init([5, 7], [mx.nd.ones(2), mx.nd.ones(3)])
     store.push([5, 7], [ones(1, 1), ones(1, 1, 1, n=3)])
@@ -232,7 +232,7 @@ def test_invalid_calls_raise(act, message):
         ("2bit", "unexpected type"),
     ],
 )
-def test_wrong_compression_raises(params, message):
+def test_invalid_gradient_compression_raises(params, message):
     with pytest.raises(mx.MXNetError, match=message):
         mx.kvstore.create("device").set_gradient_compression(params)
 

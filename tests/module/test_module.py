@@ -116,7 +116,7 @@ def test_wrong_parameter_shape_error_names_both_shapes():
         bound().init_params(arg_params=params, aux_params={})
 
 
-def test_set_params_with_allow_missing_keeps_the_others_and_checks_extra():
+def test_set_params_with_allow_missing_and_allow_extra():
     mod = ready()
     mod.set_params({"fc_bias": mx.nd.ones(4)}, {}, allow_missing=True)
     assert mod.get_params()[0]["fc_weight"].asnumpy().min() == 1
@@ -200,7 +200,7 @@ def test_batch_with_too_few_arrays_raises():
         mod.forward(mx.io.DataBatch([mx.nd.ones(2)]))
 
 
-def test_inputs_with_time_first_are_split_over_devices_along_the_batch():
+def test_time_major_inputs_are_split_over_devices_by_batch():
     data = mx.sym.Variable("data")
     total = mx.sym.MakeLoss(mx.sym.sum(data, axis=0), name="total")
     mod = mx.mod.Module(total, label_names=None, context=[mx.cpu(0), mx.cpu(1)])
@@ -211,7 +211,7 @@ def test_inputs_with_time_first_are_split_over_devices_along_the_batch():
     assert [x.shape for x in mod.get_outputs(merge_multi_context=False)[0]] == [(2,), (2,)]
 
 
-def test_states_are_neither_parameters_nor_inputs():
+def test_state_names_are_neither_parameters_nor_inputs():
     data, state = mx.sym.Variable("data"), mx.sym.Variable("state", shape=(2, 2))
     out = mx.sym.Group([mx.sym.MakeLoss(data + state), mx.sym.BlockGrad(state + 1)])
     mod = mx.mod.Module(out, label_names=None, state_names=["state"],

@@ -390,7 +390,7 @@ SLICES = [
 
 
 @pytest.mark.parametrize(("shape", "part", "expected"), SLICES)
-def test_contiguous_slices_share_memory_and_others_do_not(shape, part, expected):
+def test_only_contiguous_slices_share_memory(shape, part, expected):
     x = nd.ones(shape)
     part(x)[:] = 5
     check(x, expected)

@@ -58,7 +58,7 @@ def test_data_attribute_is_a_copy(array):
     assert_array_equal(array.asnumpy(), VALUES)
 
 
-def test_dense_form_of_full_rows_is_a_copy():
+def test_tostype_default_of_full_row_sparse_is_a_copy():
     rows = nd.ones((2, 2)).tostype("row_sparse")
     dense = rows.tostype("default")
     dense[:] = 5
@@ -444,7 +444,7 @@ def test_sparse_embedding_has_row_sparse_gradients():
     np.testing.assert_allclose(values[:, 0], [0.85, 0.75, 1, 1], rtol=1e-6)
 
 
-def test_scattered_division_by_csr_is_row_sparse():
+def test_scatter_elemwise_div_by_csr_is_row_sparse():
     rows = nd.array([[1, 0], [0, 0], [2, 4]]).tostype("row_sparse")
     below = nd.array([[1, 2], [1, 1], [2, 2]]).tostype("csr")
     out = nd._internal._scatter_elemwise_div(rows, below)

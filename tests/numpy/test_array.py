@@ -44,7 +44,7 @@ def test_np_functions_on_legacy_arrays_raise() -> None:
 
 
 @pytest.mark.parametrize(("grad_req", "wanted"), [("write", 6), ("add", 12)])
-def test_gradients_follow_grad_req(grad_req: str, wanted: float) -> None:
+def test_grad_req_write_add_and_null(grad_req: str, wanted: float) -> None:
     x = np.array(3.0)
     x.attach_grad(grad_req)
     for _ in range(2):
@@ -203,7 +203,7 @@ def test_samplers_with_invalid_parameters_raise() -> None:
         np.random.multinomial(3, [0.6, 0.7])
 
 
-def test_builtin_operators_have_signatures() -> None:
+def test_get_builtin_op_has_a_signature() -> None:
     from mxnet._compat.numpy_op_signature import _get_builtin_op
 
     assert "axis" in str(_get_builtin_op("_np_sum").__signature__)

@@ -68,7 +68,7 @@ def test_fallbacks_compute_with_numpy_and_return_np_arrays() -> None:
     assert np.isclose(x, x).tolist() == [True, True, True]
 
 
-def test_fallbacks_convert_the_fields_of_named_results() -> None:
+def test_fallbacks_convert_fields_of_named_tuples() -> None:
     result = np.linalg.qr(np.eye(2))
     assert type(result.Q) is np.ndarray and type(result[1]) is np.ndarray
 

@@ -53,7 +53,7 @@ def test_fully_connected_accepts_a_column_bias():
 
 
 @pytest.mark.filterwarnings("ignore:Storage type fallback")
-def test_quadratic_keeps_csr_without_a_constant():
+def test_quadratic_of_csr_without_constant_is_csr():
     x = nd.array([[1.0, 0, 2]]).tostype("csr")
     kept = nd.contrib.quadratic(x, a=1, b=2, c=0)
     assert (kept.stype, kept.asnumpy().tolist()) == ("csr", [[3, 0, 8]])

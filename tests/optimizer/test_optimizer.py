@@ -172,7 +172,7 @@ def test_mixed_precision_accumulates_small_steps(dtype):
     assert weight.astype("float32").asnumpy().tolist() == [1 - 32 / 1024] * 3
 
 
-def test_half_precision_without_copies_warns():
+def test_float16_without_multi_precision_warns():
     with pytest.warns(UserWarning, match="multi_precision=True option of the SGD optimizer"):
         mx.optimizer.SGD().create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
     with pytest.warns(UserWarning, match="multi_precision=True option of the optimizer"):

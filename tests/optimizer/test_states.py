@@ -260,7 +260,7 @@ def decay(step):
     return 0.1 / step
 
 
-def test_states_that_contain_themselves_raise():
+def test_self_referencing_states_raise():
     scheduler = Holder()
     scheduler.held.append(scheduler)
     with pytest.raises(mx.MXNetError, match="inside itself"):

@@ -69,7 +69,7 @@ def test_nan_in_executors_names_the_node():
         executor.forward()
 
 
-def test_MXNET_CHECK_FINITE_enables_the_check(tmp_path):
+def test_MXNET_CHECK_FINITE_enables_anomaly_detection(tmp_path):
     program = "import mxnet as mx\nmx.nd.ones((2,)) / mx.nd.zeros((2,))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,

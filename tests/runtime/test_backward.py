@@ -334,7 +334,7 @@ def test_missing_head_gradient_of_a_variable_raises():
 @pytest.mark.parametrize("source", ["int32", "int64", "float16", "float32"])
 @pytest.mark.parametrize("target", ["float32", "int32", "uint8"])
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_gradient_of_a_cast_is_cast_back(source, target, req):
+def test_cast_gradient_has_the_input_dtype(source, target, req):
     cast = sym.Cast(sym.var("x", dtype=source), dtype=target)
     exe = cast.simple_bind(mx.cpu(), x=(4,), grad_req=req)
     exe.grad_arrays[0][:] = start = 7 if req == "add" else 0
@@ -423,7 +423,7 @@ def test_small_graphs_are_inlined_when_recording():
     assert not run_left(forked(depth=1, inline_limit=4))
 
 
-def test_gradients_of_unused_outputs_add_zero_with_grad_req_add():
+def test_unused_outputs_add_zero_with_grad_req_add():
     net = forked()
     net.collect_params().setattr("grad_req", "add")
     assert run_left(net)

@@ -190,7 +190,7 @@ def test_transpose_and_reshape_return_copies():
                 assert x.sum().asscalar() == 0
 
 
-def test_filled_arrays_follow_the_current_context():
+def test_zeros_are_created_on_the_current_context():
     for _ in range(3):
         assert nd.zeros((2,)).context == mx.np.zeros((2,)).context == mx.cpu(0)
         with mx.cpu(1):

@@ -111,7 +111,7 @@ def test_captured_steps_with_grad_req_add():
         assert grad.asnumpy().tolist() == [3 * count] * 2
 
 
-def test_a_second_backward_does_not_replay_the_captured_step():
+def test_second_backward_does_not_replay_the_captured_step():
     x = mx.sym.Variable("x")
     executor = _bind(mx.sym.Group([x * 2, mx.sym.make_loss(x * 5)]), x=(2,))
     ones = nd.ones(2)

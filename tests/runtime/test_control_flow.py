@@ -105,7 +105,7 @@ def test_loops_with_layers_and_training_mode():
     assert (executor.forward(is_train=True)[0].asnumpy() == 0).any()
 
 
-def test_nested_outputs_keep_their_nesting():
+def test_loop_outputs_keep_their_nesting():
     out, _ = nd.contrib.foreach(lambda x, s: ((x, [x + 1, (x,)]), s), nd.array(DATA), nd.ones(2))
     first, (second, (third,)) = out
     np.testing.assert_array_equal(first.asnumpy(), DATA)
@@ -118,7 +118,7 @@ def test_nested_outputs_keep_their_nesting():
     assert isinstance(last, list) and last[0].asscalar() == 2
 
 
-def test_nested_outputs_of_symbols_keep_their_nesting():
+def test_symbolic_loop_outputs_keep_their_nesting():
     x, state = mx.sym.var("x"), mx.sym.var("s")
     out, _ = mx.sym.contrib.foreach(lambda x, s: ((x, [x + 1, (x * s,)]), s), x, state)
     first, (second, (third,)) = out

@@ -56,7 +56,7 @@ def test_simple_bind_infers_and_allocates():
         mlp().simple_bind(mx.cpu(), softmax_label=(8,))
 
 
-def test_outputs_are_the_same_arrays_each_time():
+def test_output_arrays_are_reused_by_every_forward():
     executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
     held = executor.outputs[0]
     executor.arg_dict["fc2_bias"][:] = nd.array([0.0, 0.0, 50.0])
@@ -124,7 +124,7 @@ def test_reshape_shares_parameters():
         executor.reshape(data=(8, 4))
 
 
-def test_shared_buffers():
+def test_shared_exec_and_shared_buffer():
     buffers = {}
     big = mlp().simple_bind(mx.cpu(), data=(8, 5), shared_buffer=buffers)
     small = mlp().simple_bind(mx.cpu(), data=(2, 5), shared_exec=big, shared_buffer=buffers)
@@ -182,7 +182,7 @@ def test_debug_str_contains_memory_use():
     assert "Total" in text and "MB allocated" in text and "fc1" in text
 
 
-def test_eval():
+def test_eval_returns_outputs():
     found = (mx.sym.var("x") + mx.sym.var("y")).eval(x=nd.ones(2), y=nd.ones(2))
     assert found[0].asnumpy().tolist() == [2, 2]
 

@@ -302,7 +302,7 @@ def test_unreached_inputs_have_zero_gradients(name, req):
 @pytest.mark.parametrize(
     "function", [lambda x, w: x.detach() * w, lambda x, w: w * 2], ids=["detach", "unused"]
 )
-def test_arrays_outside_the_graph_keep_their_gradients(function):
+def test_gradients_of_arrays_outside_the_graph_are_not_written(function):
     x, w = leaves()
     with autograd.record():
         _unused = x > 1
@@ -311,7 +311,7 @@ def test_arrays_outside_the_graph_keep_their_gradients(function):
     assert_array_equal(x.grad.asnumpy(), [7, 7, 7])
 
 
-def test_gradients_through_a_second_path_are_not_cleared():
+def test_unreached_path_does_not_clear_gradients_of_other_paths():
     x, w = leaves()
     with autograd.record():
         y = (x > 1) * x * w

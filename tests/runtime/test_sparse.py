@@ -137,7 +137,7 @@ def test_stype_dict():
         product().simple_bind(mx.cpu(), stype_dict={"w": "foo"}, x=(3, 4), w=(4, 2))
 
 
-def test_outputs_are_the_same_arrays_each_time():
+def test_sparse_output_arrays_are_reused_by_every_forward():
     exe = sym.square(sym.var("w", stype="row_sparse")).simple_bind(mx.cpu(), w=(4, 2))
     held = exe.outputs[0]
     exe.forward(w=W.tostype("row_sparse"))
@@ -238,7 +238,7 @@ def test_sparse_parameters_are_initialized_saved_and_loaded(tmp_path):
     assert loaded.get_outputs()[0].shape == (2, 2)
 
 
-def test_two_devices_share_a_csr_batch():
+def test_csr_batch_is_split_over_two_devices():
     contexts = [mx.cpu(0), mx.cpu(1)]
     data = nd.array(programs.MATRIX).tostype("csr")
     batch = mx.io.DataBatch([data[0:4]], [nd.array(programs.LABELS[:4])])

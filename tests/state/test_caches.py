@@ -408,7 +408,7 @@ def clip(monkeypatch):
     return op, make_function(op, "clip", nd.NDArray)
 
 
-def test_a_full_cache_of_numbers_accepts_new_ones(clip):
+def test_full_scalar_cache_accepts_new_entries(clip):
     for value in range(5000):
         families.number(value + 0.125, torch.float32)
     assert families.number(0.375, torch.float32) is families.number(0.375, torch.float32)
@@ -421,7 +421,7 @@ def test_nan_is_cached_once(clip):
     assert len(families.known_numbers[torch.float32]) <= 1
 
 
-def test_a_full_cache_of_attributes_accepts_new_ones(clip):
+def test_full_attribute_cache_accepts_new_entries(clip):
     op, _ = clip
     for value in range(5000):
         op.parse({"a_min": -value - 0.125, "a_max": 1.0})

@@ -55,7 +55,7 @@ def address():
     server.server_close()
 
 
-def test_download_names_and_folders(address, tmp_path, monkeypatch):
+def test_download_with_fname_and_dirname(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert t.download(f"{address}/a.bin?x=1") == "a.bin"
     assert Path("a.bin").read_bytes() == CONTENT

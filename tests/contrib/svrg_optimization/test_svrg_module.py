@@ -64,14 +64,14 @@ def test_full_gradients_of_a_snapshot_do_not_accumulate():
         np.testing.assert_allclose(full, FULL_WEIGHT, rtol=1e-5)
 
 
-def test_devices_share_the_sum_of_gradients():
+def test_gradients_are_summed_over_devices():
     made, _ = ready(context=[mx.cpu(0), mx.cpu(1)])
     assert made._ctx_len == 2 and made._param_dict[1]["fc_weight"].asnumpy().tolist() == [[0, 0, 0]]
     made._accumulate_kvstore("fc_weight", [mx.nd.ones((1, 3)) for _ in range(4)])
     assert [d["fc_weight"].asnumpy().tolist() for d in made._param_dict] == [[[2, 2, 2]]] * 2
 
 
-def test_fit_takes_a_snapshot_every_few_epochs(monkeypatch):
+def test_fit_takes_a_snapshot_every_update_freq_epochs(monkeypatch):
     made, taken = module(update_freq=2), []
     original = SVRGModule.update_full_grads
 

@@ -30,7 +30,7 @@ class TestCounting:
         counted = text.utils.count_tokens_from_str("a<td>b<sd>a", "<td>", "<sd>")
         assert counted == Counter({"a": 2, "b": 1})
 
-    def test_update(self):
+    def test_counter_to_update(self):
         counter = Counter({"life": 2})
         assert text.utils.count_tokens_from_str("life x", counter_to_update=counter) is counter
         assert counter == Counter({"life": 3, "x": 1})
@@ -158,7 +158,7 @@ class TestCustomEmbedding:
         assert rows.asnumpy().tolist() == [[2, 3], [0.5, 1]]
         assert made.get_vecs_by_tokens(["A"]).asnumpy().tolist() == [[0, 0]]
 
-    def test_update(self, write):
+    def test_update_token_vectors(self, write):
         made = embedding.CustomEmbedding(write("a 0.5 1\nb 2 3\n"))
         kept = made.idx_to_vec
         made.update_token_vectors("a", mx.nd.array([9, 9]))

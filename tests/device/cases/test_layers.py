@@ -277,11 +277,11 @@ def _zoo_step(name: str, ctx: mx.Context) -> list:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_zoo(name: str, last: mx.Context) -> None:
+def test_zoo_networks(name: str, last: mx.Context) -> None:
     compare(lambda ctx: _zoo_step(name, ctx), last, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in QUICK])
-def test_rest_of_the_zoo(name: str, last: mx.Context) -> None:
+def test_remaining_zoo_networks(name: str, last: mx.Context) -> None:
     compare(lambda ctx: _zoo_step(name, ctx), last, rtol=1e-2, atol=1e-3)

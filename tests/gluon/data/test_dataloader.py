@@ -311,7 +311,7 @@ def test_multi_worker_iter_subclass_overrides_the_jobs(prefetch):
         assert list(batches) == [[20, 30], [400]]
 
 
-def test_prefetched_batches():
+def test_multi_worker_iter_prefetches_batches():
     with ThreadPool(1) as pool:
         batches = Growing(pool, 2)
         assert (batches._rcvd_idx, batches._sent_idx) == (0, 2)
@@ -329,7 +329,7 @@ def test_results_of_worker_fn_with_a_dataset_are_returned_unchanged():
         assert list(batches) == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_pinned_batches():
+def test_multi_worker_iter_pin_memory():
     def read(indices, batchify_fn, dataset):
         return (batchify_fn(indices), "name")
 

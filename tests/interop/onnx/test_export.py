@@ -64,7 +64,7 @@ def test_fix_gamma_exports_gamma_as_one() -> None:
 @pytest.mark.parametrize("kind", ["avg", "max", "sum"])
 @pytest.mark.parametrize("with_pad", [True, False])
 @pytest.mark.parametrize("dynamic", [None, [(None, 2, None, None)]])
-def test_full_pooling_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
+def test_full_pooling_convention_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
     """Cut windows divide by what they cover, with numbers and with dynamic sizes."""
     symbol = mx.sym.Pooling(
         mx.sym.var("data"),
@@ -84,7 +84,7 @@ def test_prelu_with_a_slope_for_each_channel() -> None:
     _check(symbol, {"p_gamma": mx.nd.array([0.1, 0.5, 0.9])}, _normal(2, 3, 4, 4))
 
 
-def test_training_heads_need_no_label() -> None:
+def test_loss_layers_are_exported_without_label() -> None:
     """SoftmaxOutput and its kin become what they predict; the label is no input."""
     for head in ("SoftmaxOutput", "LogisticRegressionOutput", "LinearRegressionOutput"):
         symbol = getattr(mx.sym, head)(mx.sym.var("data"), name="head")
@@ -119,7 +119,7 @@ def test_deconvolution_with_adj_or_target_shape() -> None:
         _check(symbol, {"d_weight": _normal(3, 4, 3, 3)}, _normal(1, 3, 5, 5))
 
 
-def test_upsampling_nearest_and_learned() -> None:
+def test_upsampling_nearest_and_bilinear() -> None:
     """Repeated pixels, and a bilinear kernel that is a parameter."""
     nearest = mx.sym.UpSampling(mx.sym.var("data"), scale=2, sample_type="nearest")
     _check(nearest, {}, _normal(1, 2, 3, 4))

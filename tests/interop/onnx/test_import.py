@@ -215,7 +215,7 @@ def test_crashes_of_the_onnx_library_are_isolated() -> None:
         contrib_onnx.import_model(_model([node], [scale]).SerializeToString())
 
 
-def test_isolated_work_returns_results_and_raises_errors_and_crashes() -> None:
+def test_run_isolated_returns_results_and_raises_errors() -> None:
     """Answers, errors and crashes of isolated work."""
     assert run_isolated(lambda: b"x" * 3_000_000, "file") == b"x" * 3_000_000
     with pytest.raises(FormatError, match=r"file is not a valid ONNX model: .*by zero"):

@@ -44,7 +44,7 @@ def train(passes: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5, 5), (1, 3, 1, 1)])
-def test_joined_layers_equal_single_layers(
+def test_joint_statistics_updates_equal_separate_updates(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for ours, plain in zip(
@@ -53,7 +53,7 @@ def test_joined_layers_equal_single_layers(
         np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-5)
 
 
-def test_layers_of_one_momentum_are_joined() -> None:
+def test_statistics_updates_with_equal_momentum_are_merged() -> None:
     net = network(0.9, 0.5, 0.9)
     net.initialize()
     net.hybridize()

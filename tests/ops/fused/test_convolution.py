@@ -67,7 +67,7 @@ def test_convolution_with_all_fused_steps(parts):
         ("tanh", (), nd.tanh),
     ],
 )
-def test_epilogues(epilogue, constants, function):
+def test_convolution_with_fused_activation(epilogue, constants, function):
     x, w = arrays((2, 8, 20, 20), (16, 8, 3, 3))
     attrs = {**SIZES, "no_bias": True}
     wanted = function(nd.Convolution(x, w, **attrs)).asnumpy()
@@ -99,7 +99,7 @@ def test_addend_of_a_different_shape_raises_or_is_broadcast(parts):
     torch.testing.assert_close(wide, same)
 
 
-def test_statistics_are_auxiliary_states():
+def test_moving_statistics_are_auxiliary_states():
     x = mx.sym.Variable("x")
     net = mx.sym._internal._fused_convolution(x, normalized=True, no_bias=True, name="c", **SIZES)
     assert net.list_auxiliary_states() == ["c_moving_mean", "c_moving_var"]

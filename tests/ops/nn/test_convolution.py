@@ -47,7 +47,7 @@ def test_channels_last_layout_equals_channels_first(op: str, layout: str, axes: 
         ({"kernel": (3, 3), "layout": "NHWC"}, (2, 6, 9, 9), (4, 3, 3, 9), (2, 4, 7, 4)),
     ],
 )
-def test_convolution_shapes(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
+def test_infer_shape_of_convolution(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
     ins, outs = infer("Convolution", data, num_filter=4, **options)
     assert ins == [data, weight, (4,)]
     assert outs == [out]
@@ -94,7 +94,9 @@ def test_infer_shape_of_convolution_data_from_output() -> None:
         ({"kernel": (3, 3), "layout": "NHWC"}, (2, 6, 9, 9), (9, 3, 3, 4), (2, 8, 11, 4)),
     ],
 )
-def test_deconvolution_shapes(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
+def test_infer_shape_of_deconvolution(
+    options: dict, data: tuple, weight: tuple, out: tuple
+) -> None:
     ins, outs = infer("Deconvolution", data, num_filter=4, **options)
     assert ins == [data, weight]
     assert outs == [out]

@@ -31,7 +31,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("name", "numbers", "mean", "deviation"), MOMENTS)
-def test_samples_have_the_moments_of_the_distribution(
+def test_samples_match_mean_and_deviation_of_the_distribution(
     name: str, numbers: dict, mean: float, deviation: float
 ) -> None:
     mx.random.seed(7)
@@ -60,7 +60,7 @@ def test_samples_without_size_are_scalars() -> None:
         assert draw._npi_uniform(low=0.0, high=1.0).shape == ()
 
 
-def test_normal_has_gradients_of_location_and_scale() -> None:
+def test_normal_gradients_of_loc_and_scale() -> None:
     loc, scale = mx.nd.array([1, 2]), mx.nd.array([2, 3])
     for x in (loc, scale):
         x.attach_grad()
@@ -72,7 +72,7 @@ def test_normal_has_gradients_of_location_and_scale() -> None:
     np.testing.assert_allclose(scale.grad.asnumpy(), noise, rtol=1e-5)
 
 
-def test_pareto_has_the_gradient_of_its_exponent() -> None:
+def test_pareto_gradient_of_its_exponent() -> None:
     a = mx.nd.array([1.0, 2.0])
     a.attach_grad()
     with mx.autograd.record():
@@ -83,7 +83,7 @@ def test_pareto_has_the_gradient_of_its_exponent() -> None:
     np.testing.assert_allclose(a.grad.asnumpy(), wanted, rtol=1e-4)
 
 
-def test_bernoulli_draws_by_probability_or_log_odds() -> None:
+def test_bernoulli_with_probabilities_or_logits() -> None:
     sure = draw._npi_bernoulli(mx.nd.array([0, 1]), prob=None, logit=None, is_logit=False)
     assert sure.asnumpy().tolist() == [0, 1]
     odds = mx.nd.array([-100, 100])

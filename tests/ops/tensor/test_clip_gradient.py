@@ -49,7 +49,7 @@ def test_clip_gradient_in_bfloat16() -> None:
     assert x.grad.astype("float32").asnumpy().tolist() == [0, 1, 1, 1, 0, 1]
 
 
-def test_integers_are_clipped() -> None:
+def test_clip_of_integers() -> None:
     x = nd.array([-3, 0, 6, 9], dtype="int32")
     assert nd.clip(x, 0, 6).asnumpy().tolist() == [0, 0, 6, 6]
 

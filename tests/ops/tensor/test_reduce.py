@@ -8,7 +8,7 @@ import mxnet as mx
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "prod"])
-def test_reductions_of_a_scalar_have_one_axis(name: str) -> None:
+def test_reductions_of_a_scalar_return_shape_1(name: str) -> None:
     """As in MXNet, the first call, a cached one and a graph give the same shape."""
     with mx.np_shape(True):
         scalar = mx.nd.ones(())

@@ -282,7 +282,7 @@ def test_profiling_servers_without_servers_warns():
     assert not control.recording.running
 
 
-def test_invalid_arguments_of_the_profiler_raise():
+def test_invalid_profiler_arguments_raise():
     with pytest.raises(MXNetError, match=r"Cannot find argument 'filenam'.*Did you mean"):
         profiler.set_config(filenam="x")
     with pytest.raises(KeyError):
