@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures and settings of all tests."""
 
 import gc
 import random

@@ -1,4 +1,4 @@
-"""Compares what expressions give with what MXNet 1.9.1 gave, errors included."""
+"""Compare the results of expressions with MXNet 1.9.1, including errors."""
 
 from __future__ import annotations
 

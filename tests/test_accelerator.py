@@ -1,4 +1,4 @@
-"""The accelerator's module, with torch's own parts replaced: what it calls, and with what."""
+"""`mxnet.accelerator` with torch's functions replaced by fakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording, gradients, their requests, higher orders, user functions, and errors that explain."""
+"""Recording, gradients, grad_req, higher orders, custom functions, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs find in `mxnet.base` and `mxnet.registry`."""
+"""`mxnet.base` and `mxnet.registry`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callbacks and monitors log MXNet 1.9.1's lines, and save when they should."""
+"""Callbacks and monitors: log lines of MXNet 1.9.1, and checkpoints."""
 
 from __future__ import annotations
 

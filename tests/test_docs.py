@@ -1,4 +1,4 @@
-"""The documentation is true, as far as that can be checked, and its programs run."""
+"""Documentation: generated pages, links, and programs."""
 
 from __future__ import annotations
 

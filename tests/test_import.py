@@ -1,4 +1,4 @@
-"""What `import mxnet` loads besides torch, with reasons; everything else waits until it is used."""
+"""`import mxnet` loads only needed modules; other packages load lazily."""
 
 from __future__ import annotations
 

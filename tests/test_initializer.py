@@ -1,4 +1,4 @@
-"""Initializers fill as MXNet 1.9.1's: same values, or same distribution."""
+"""Initializers match MXNet 1.9.1: equal values, or equal distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers give MXNet 1.9.1's learning rates, update by update."""
+"""Schedulers give the learning rates of MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that users write in Python, eager and in graphs, new form and old."""
+"""Custom operators in Python, eager and in graphs, and the legacy classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samplers: distributions, repetition by seed, shapes, types, threads, errors."""
+"""Samplers: distributions, seeds, shapes, dtypes, threads, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RecordIO: MXNet's files byte for byte; damage is named or stepped over."""
+"""RecordIO: MXNet's files byte for byte; damage raises or is skipped."""
 
 from __future__ import annotations
 

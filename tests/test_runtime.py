@@ -1,4 +1,4 @@
-"""What holds of the process: features, bulking, contexts."""
+"""Features, bulking, contexts, scopes and CUDA kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The switches of NumPy semantics: one for shapes, one for arrays, for each thread on its own."""
+"""NumPy semantics for shapes and arrays, thread-local."""
 
 from __future__ import annotations
 

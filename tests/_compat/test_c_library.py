@@ -1,4 +1,4 @@
-"""Functions of MXNet's C library in `mx.base._LIB`, called as programs call them by ctypes."""
+"""Functions of MXNet's C library that `mx.base._LIB` provides, called through ctypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MXNet programs rely on: absent modules, star imports, private names, odd attributes."""
+"""Names of MXNet that programs use: removed modules, star imports and private names."""
 
 from __future__ import annotations
 

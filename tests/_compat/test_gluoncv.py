@@ -1,4 +1,4 @@
-"""GluonCV starts beside torch 2, imported before or after MXNext."""
+"""GluonCV can be imported with torch 2, before or after MXNext."""
 
 from __future__ import annotations
 

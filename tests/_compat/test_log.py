@@ -1,4 +1,4 @@
-"""Loggers with MXNet's headers."""
+"""Loggers with MXNet's line headers."""
 
 from __future__ import annotations
 

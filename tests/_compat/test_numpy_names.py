@@ -1,4 +1,4 @@
-"""Old packages find NumPy's old names; NumPy itself stays as it is."""
+"""Names that NumPy removed are available in listed packages, and NumPy itself is unchanged."""
 
 from __future__ import annotations
 

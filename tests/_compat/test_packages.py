@@ -1,4 +1,4 @@
-"""Packages written for MXNet, and what they ask of it: results equal those of MXNet 1.9.1."""
+"""Programs that use MXNet as third-party packages do, compared with MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported ends a program with one line, wherever it comes."""
+"""Ctrl-C during imports ends a program with one line of output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known about memory, and giving it back."""
+"""Memory statistics, and returning freed memory to the operating system."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads and processes as MXNet's programs use them: ``python concurrency.py NAME...``.
+"""Concurrency scenarios with threads and processes: ``python concurrency.py NAME...``.
 
 Runs each scenario and prints its name; a scenario that fails or hangs ends the process with a
 traceback of all threads.

@@ -1,4 +1,4 @@
-"""Training on data whose shape changes all the time keeps no more arrays from step to step."""
+"""Memory use is stable when training on data with changing shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with threads and processes do what they did with MXNet; none hangs."""
+"""Programs with threads and processes behave as in MXNet, and none hangs."""
 
 from __future__ import annotations
 

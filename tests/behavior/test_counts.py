@@ -1,4 +1,4 @@
-"""No step of a small network launches more kernels, or reads more values, than the table says."""
+"""Limits for the number of kernels and host reads in steps of small networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real pictures end to end: a data set, a network, and the same pictures through record files."""
+"""End-to-end training on Fashion-MNIST, from arrays and from record files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs as people wrote them years ago, in Python 3 spelling, run unchanged."""
+"""Old user programs, in Python 3 spelling, run unchanged."""
 
 # ruff: noqa: NPY002 (as they were written)
 

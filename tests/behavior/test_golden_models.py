@@ -1,4 +1,4 @@
-"""Networks that MXNet 1.9.1 built and saved load here, and give its outputs and gradients."""
+"""Networks saved by MXNet 1.9.1 load, and give the recorded outputs and gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of users are explained: what was given, what is needed, what to do."""
+"""Errors and warnings for user mistakes name the cause and the fix."""
 
 import warnings
 

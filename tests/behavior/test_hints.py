@@ -1,4 +1,4 @@
-"""Common mistakes are answered with what to write instead."""
+"""Errors for common mistakes contain a hint."""
 
 from __future__ import annotations
 

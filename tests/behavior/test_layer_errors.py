@@ -1,4 +1,4 @@
-"""Errors inside blocks name the layer and speak MXNet's words, eager and hybridized alike."""
+"""Errors inside blocks name the layer and use MXNet's terms, eager and hybridized."""
 
 from __future__ import annotations
 

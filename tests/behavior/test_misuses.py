@@ -1,4 +1,4 @@
-"""What MXNet 1.9.1 raised for a misuse is still what a program's `except` catches."""
+"""Errors of invalid calls have the exception types of MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training by modules from data to results, as users write it."""
+"""End-to-end training with modules: data, fit, resume, results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short programs and what MXNet 1.9.1 answers, where MXNext once answered something else."""
+"""Regression tests: short programs whose results once differed from MXNet 1.9.1."""
 
 from __future__ import annotations
 

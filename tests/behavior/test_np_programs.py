@@ -1,4 +1,4 @@
-"""Whole programs under ``npx.set_np()`` give what MXNet 1.9.1 gave, step by step."""
+"""Training programs under ``npx.set_np()`` match MXNet 1.9.1 at every step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gluon programs of books and courses, run unchanged."""
+"""Gluon programs from books and courses run unchanged."""
 
 from __future__ import annotations
 

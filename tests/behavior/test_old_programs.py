@@ -1,4 +1,4 @@
-"""Programs as people wrote them for MXNet, and the numbers that MXNet gave them."""
+"""Old user programs give the numbers that MXNet gave."""
 
 from __future__ import annotations
 

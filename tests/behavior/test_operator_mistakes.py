@@ -1,8 +1,7 @@
-"""Common mistakes with every operator raise, in each way to call it, what MXNet 1.9.1 raised.
+"""Invalid operator calls raise the exception types of MXNet 1.9.1, in every way to call them.
 
-An `except` that was written for MXNet catches our error. Where MXNet refuses, we may not; where it
-goes on, an error of ours is one that `docs/differences.md` speaks of. And an `except` that was
-written for one way to call an operator catches the error of the others.
+An `except` clause written for MXNet catches our error. We do not raise where MXNet does not, except
+for the cases in `docs/differences.md`. The ways to call an operator raise compatible types.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Families of small questions have the answers of MXNet 1.9.1: `tests/golden/record/sweeps`."""
+"""Families of expressions, compared with MXNet 1.9.1: `tests/golden/record/sweeps`."""
 
 from __future__ import annotations
 

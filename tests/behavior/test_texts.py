@@ -1,4 +1,4 @@
-"""What programs print, log and warn of is what MXNet 1.9.1 printed, logged and warned of."""
+"""Printed text, log lines and warnings of programs match MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""8-bit operators whose answers could not be recorded by a plain call of MXNet 1.9.1."""
+"""8-bit operators that a plain call of MXNet 1.9.1 cannot record."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Checks the tests of devices: `python -m tests.device.mutations` plants mistakes, one at a time.
+"""Mutation test of the device tests: `python -m tests.device.mutations` inserts one bug at a time.
 
-Each mistake computes the right values on the CPU: a copy to the host, or a tensor that is made
-without its device. The tests in `cases/` must fail for every one. The sources are not changed: a
-process of its own imports the changed text.
+Each bug computes the right values on the CPU: a copy to the host, or a tensor created without its
+device. The tests in `cases/` must fail for every one. Source files are not changed: a subprocess
+imports the changed text.
 """
 
 from __future__ import annotations

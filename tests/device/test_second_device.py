@@ -1,4 +1,4 @@
-"""Runs `cases/` on two devices without hardware, in a process of its own."""
+"""Runs `cases/` on two emulated devices, in a subprocess."""
 
 from __future__ import annotations
 

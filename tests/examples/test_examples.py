@@ -1,4 +1,4 @@
-"""Every example runs at a small size and reaches a result that chance would not."""
+"""Every example runs at a small size and reaches a result better than chance."""
 
 from __future__ import annotations
 

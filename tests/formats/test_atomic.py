@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 

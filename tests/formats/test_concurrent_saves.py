@@ -1,4 +1,4 @@
-"""Threads and processes that save to one file at the same time; each save counts as a whole."""
+"""Concurrent saves of threads and processes to one file are atomic."""
 
 from __future__ import annotations
 

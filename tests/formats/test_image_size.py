@@ -1,4 +1,4 @@
-"""Pictures that claim more pixels than anyone wants are refused before they are decoded."""
+"""Images that claim too many pixels raise before they are decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.params` files: MXNet's own files are read and written byte for byte; damage is always named."""
+"""`.params` files: MXNet's files are read and written byte for byte; damage raises."""
 
 from __future__ import annotations
 

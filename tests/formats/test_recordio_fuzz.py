@@ -1,4 +1,4 @@
-"""Ten thousand damaged record, index and list files: no crash, no hang, and no good record lost."""
+"""Fuzz tests with ten thousand damaged record, index and list files."""
 
 from __future__ import annotations
 

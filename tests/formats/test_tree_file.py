@@ -1,4 +1,4 @@
-"""Trees of plain things and tensors in one file."""
+"""Files of nested values and tensors, safetensors files, and checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With ``MXNET_GRAPH_PASSES=0`` hybridized blocks run the kernels of eager calls: equal bits."""
+"""With ``MXNET_GRAPH_PASSES=0`` hybridized blocks equal eager blocks bit for bit."""
 
 from __future__ import annotations
 

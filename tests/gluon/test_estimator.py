@@ -1,4 +1,4 @@
-"""Estimator: its loops and handlers, names of checkpoints, and `fit(resume=...)`."""
+"""Estimator: fit and evaluate, event handlers, checkpoints, and `fit(resume=...)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, printed forms, files and results of networks and layers are those of MXNet 1.9.1."""
+"""Names, reprs, files and results of networks and layers match MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hybridized blocks compute what eager ones do, for any batch, training or not."""
+"""Hybridized blocks compute the same as eager blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What layers and losses do beyond single answers: training, slicing, errors, types."""
+"""Layers and losses: training, slicing, errors, dtypes. Values are in the golden tests."""
 
 from __future__ import annotations
 

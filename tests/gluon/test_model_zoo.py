@@ -1,4 +1,4 @@
-"""Networks of the zoo have MXNet 1.9.1's parameters and answers; files are checked before use."""
+"""Networks of the zoo match MXNet 1.9.1; pretrained files are verified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters: initialization now or later, devices, gradients, types, sharing, files."""
+"""Parameters: initialization, devices, gradients, dtypes, sharing, files."""
 
 from __future__ import annotations
 

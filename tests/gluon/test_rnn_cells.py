@@ -1,4 +1,4 @@
-"""What recurrent layers and cells do beyond single answers."""
+"""Recurrent layers and cells. Values are in the golden tests."""
 
 from __future__ import annotations
 

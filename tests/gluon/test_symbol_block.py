@@ -1,4 +1,4 @@
-"""Blocks made from graphs."""
+"""Blocks created from symbols."""
 
 from __future__ import annotations
 

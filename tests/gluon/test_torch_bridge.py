@@ -1,4 +1,4 @@
-"""Gluon blocks as torch modules and torch modules as Gluon blocks, on the same memory."""
+"""Gluon blocks as torch modules, and torch modules as Gluon blocks, with shared memory."""
 
 from __future__ import annotations
 

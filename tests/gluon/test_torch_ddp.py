@@ -1,4 +1,4 @@
-"""DistributedDataParallel trains a Gluon network in two processes as one process does."""
+"""DistributedDataParallel with a Gluon network: two processes equal one process."""
 
 from __future__ import annotations
 

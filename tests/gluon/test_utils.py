@@ -1,4 +1,4 @@
-"""Tools of Gluon: batches, norms, files, hooks."""
+"""`gluon.utils`: splitting batches, norms, downloads, hooks."""
 
 from __future__ import annotations
 

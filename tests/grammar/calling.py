@@ -1,4 +1,4 @@
-"""How the grammar tests call an operator of a sample row."""
+"""Helpers to call the operator of a sample row."""
 
 from __future__ import annotations
 

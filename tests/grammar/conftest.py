@@ -1,4 +1,4 @@
-"""A property is checked for all sample rows of a family in one test: its report names each row."""
+"""Parametrize by family: one test checks a property for all its sample rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sample rows a property is checked on, and a report of every row that breaks it."""
+"""Select the sample rows for a property, and report every row that violates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sample rows: one row says how an operator is called, and buys it every grammar test.
+"""Sample rows. A row specifies a call of an operator, and all grammar tests run it.
 
 Plain Python and NumPy only, so that the recorder can read the same rows inside real MXNet.
 """

@@ -1,4 +1,4 @@
-"""Calling operators: `out=`, attributes as text, gradient requests."""
+"""Calling operators: `out=`, attributes as strings, `grad_req`."""
 
 from __future__ import annotations
 

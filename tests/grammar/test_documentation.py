@@ -1,4 +1,4 @@
-"""Every operator says what it does and what its parameters mean, and its example runs."""
+"""Every operator and its parameters are documented, and its example runs."""
 
 from __future__ import annotations
 

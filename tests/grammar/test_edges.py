@@ -1,4 +1,4 @@
-"""Unusual inputs give a result or an error that names the operator; never a crash."""
+"""Unusual inputs give a result or an error that names the operator."""
 
 from __future__ import annotations
 

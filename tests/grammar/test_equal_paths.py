@@ -1,7 +1,6 @@
-"""All paths to an operator are equal, in values, dtypes, error class and message.
+"""All ways to call an operator give equal values, dtypes, error types and messages.
 
-A cold call, a cached one, a recorded one, a bound graph and a hybridized block run one operator;
-none of them may know better, or say something else when the user is wrong.
+The ways are: a first call, a cached call, a recorded call, a bound graph and a hybridized block.
 """
 
 from __future__ import annotations

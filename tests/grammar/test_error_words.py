@@ -1,4 +1,4 @@
-"""Operators answer inputs that do not fit in MXNet's words, never in torch's."""
+"""Errors for invalid inputs use MXNet's terms, not torch's."""
 
 from __future__ import annotations
 

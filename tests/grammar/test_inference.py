@@ -1,4 +1,4 @@
-"""What is inferred without running is what running gives."""
+"""Inferred shapes and dtypes equal those of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages import downwards only; the few upward imports are listed."""
+"""Packages import only from lower layers; the few exceptions are listed."""
 
 from __future__ import annotations
 

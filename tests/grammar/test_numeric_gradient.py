@@ -1,4 +1,4 @@
-"""Where an operator's gradient is the derivative, it agrees with finite differences."""
+"""Gradients match finite differences, for operators whose gradient is the derivative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where MXNet 1.9.1 agrees with NumPy, so do the operators."""
+"""Operators match NumPy where MXNet 1.9.1 does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two operators in a row give the same eagerly, bound, hybridized, and one by one.
+"""Pairs of operators give equal results eagerly, bound, hybridized, and one by one.
 
 `make test` checks every operator with some of its neighbors, `make nightly` with all.
 """

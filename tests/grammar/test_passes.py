@@ -1,4 +1,4 @@
-"""Optimizing a graph changes no result and no gradient, whatever operator stands in it."""
+"""Graph passes change neither results nor gradients, for every operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A captured training step gives the bits that the operators give, whatever stands in it."""
+"""Captured training steps equal uncaptured ones bit for bit, for every operator."""
 
 from __future__ import annotations
 

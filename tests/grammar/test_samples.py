@@ -1,4 +1,4 @@
-"""Every operator has a sample row; those without are listed, with what tests them instead."""
+"""Every operator has a sample row, or is listed with the tests that check it instead."""
 
 from __future__ import annotations
 

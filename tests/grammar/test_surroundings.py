@@ -1,6 +1,6 @@
 """Every operator gives the results of its plain eager call in every surrounding.
 
-`surroundings/` has the surroundings. One row of each operator runs in all of them;
+`surroundings/` defines the surroundings. One row of each operator runs in all of them;
 `make nightly` runs all rows.
 """
 

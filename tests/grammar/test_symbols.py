@@ -1,4 +1,4 @@
-"""A symbol computes what the eager function computes, also after a trip through JSON."""
+"""Symbols compute the same as eager functions, also after a JSON roundtrip."""
 
 from __future__ import annotations
 

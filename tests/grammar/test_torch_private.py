@@ -1,4 +1,4 @@
-"""One module uses torch's private API; without any part of it, results stay the same."""
+"""Only one module uses torch's private API, and results are equal without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backward writes the gradients of all inputs, zeros for indices, conditions and shapes."""
+"""Backward writes the gradients of all inputs; indices, conditions and shapes get zeros."""
 
 from __future__ import annotations
 

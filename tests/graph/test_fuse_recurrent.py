@@ -1,4 +1,4 @@
-"""Unrolled recurrent cells run as the kernel for whole sequences, with the same results."""
+"""Unrolled recurrent cells are fused to one kernel with equal results."""
 
 import numpy as np
 import pytest

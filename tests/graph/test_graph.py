@@ -1,4 +1,4 @@
-"""Nodes, order and walks."""
+"""Nodes, their order, and traversal of graphs."""
 
 from __future__ import annotations
 

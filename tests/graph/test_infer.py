@@ -1,4 +1,4 @@
-"""Inference of shapes and types: directions, partial knowledge, messages, cost."""
+"""Shape and type inference: directions, partial shapes, error messages, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes change how a graph is run, never what it computes."""
+"""Graph passes do not change what a graph computes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules find their patterns, replace them once, and leave everything else as it is."""
+"""Pattern matching and replacement of graph rewrite rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbol files: old versions, and files that must be refused."""
+"""Symbol JSON files: old versions and invalid files."""
 
 from __future__ import annotations
 

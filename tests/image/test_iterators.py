@@ -1,4 +1,4 @@
-"""`ImageIter` and `ImageDetIter`: MXNet's batches, epochs, lists and errors."""
+"""`ImageIter` and `ImageDetIter`: batches, epochs, lists and errors match MXNet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Under ``npx.set_np()`` pictures are `mx.np` arrays, and so is what transforms make of them."""
+"""Under ``npx.set_np()`` image functions and transforms return `mx.np` arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding and changing images: what is refused, what repeats, what is not touched."""
+"""Decoding and augmenting images: errors, reproducibility, unchanged inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mx.convert.convert`: both sides run, and only what agrees is written."""
+"""`mx.convert.convert` compares both sides and writes a file only if they agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Four kinds of checkpoints, each way out and back, checked in a process that has no mxnet."""
+"""Four kinds of checkpoints, converted to every format and back, without mxnet."""
 
 from __future__ import annotations
 

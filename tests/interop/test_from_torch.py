@@ -1,4 +1,4 @@
-"""From torch: modules as blocks, checkpoints into the zoo, files that cannot be trusted."""
+"""Torch modules as blocks, and torch checkpoints in the model zoo."""
 
 from __future__ import annotations
 

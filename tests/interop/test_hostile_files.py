@@ -1,4 +1,4 @@
-"""Files that cannot be trusted: read or refused, never anything else; nothing is run or written."""
+"""Malicious files load or raise; nothing is run or written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers, cells and detectors of all kinds as torch modules and programs that need no mxnet."""
+"""Layers, cells and detectors as torch modules and as programs without mxnet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random networks compute the same in ONNX Runtime, after coming back, and in torch."""
+"""Random networks compute the same in ONNX Runtime, after reimport, and in torch."""
 
 from __future__ import annotations
 

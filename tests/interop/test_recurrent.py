@@ -1,4 +1,4 @@
-"""Recurrent models that MXNet 1.9.1 exported, as torch modules and programs without mxnet."""
+"""Recurrent models of MXNet 1.9.1 as torch modules and as programs without mxnet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every operator of the grammar as torch functions and in `.pt2` files that run without mxnet."""
+"""Every operator as torch functions and in `.pt2` files that run without mxnet."""
 
 from __future__ import annotations
 

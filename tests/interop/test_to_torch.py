@@ -1,4 +1,4 @@
-"""Models as torch modules: equal numbers, plain names, readable code, no need of us."""
+"""Models as torch modules: equal outputs, parameter names, generated code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pretrained=` takes files of every kind, and `mx weights` says where they come from."""
+"""`pretrained=` accepts files of every kind, and `mx weights` lists their sources."""
 
 from __future__ import annotations
 

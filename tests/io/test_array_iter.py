@@ -1,4 +1,4 @@
-"""NDArrayIter: names, types, shuffling, axes; the order of batches is in the golden tests."""
+"""NDArrayIter: names, dtypes, shuffling, axes. Batch order is in the golden tests."""
 
 from __future__ import annotations
 

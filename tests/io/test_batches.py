@@ -1,4 +1,4 @@
-"""DataDesc, DataBatch and DataIter as programs use them."""
+"""DataDesc, DataBatch, DataIter, PrefetchingIter and ResizeIter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSVIter, LibSVMIter, MNISTIter: what they read, and what they say about damaged files."""
+"""CSVIter, LibSVMIter and MNISTIter, and their errors for damaged files."""
 
 from __future__ import annotations
 

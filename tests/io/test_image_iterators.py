@@ -1,4 +1,4 @@
-"""Iterators over image records: MXNet's batches where nothing is random, order, parts, errors."""
+"""Image record iterators: batches of MXNet, order, parts, errors."""
 
 from __future__ import annotations
 

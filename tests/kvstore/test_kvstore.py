@@ -1,4 +1,4 @@
-"""Stores of devices and of workers hold what MXNet 1.9.1's held, and explain errors."""
+"""Local and distributed stores match MXNet 1.9.1, and raise for invalid calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input gradients of modules are in memory of their own."""
+"""Input gradients of modules do not share memory with other arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules: names, parameters, shapes, files, errors; results and logs as in MXNet 1.9.1."""
+"""Modules: names, parameters, shapes, files, errors; results and logs match MXNet 1.9.1."""
 
 from __future__ import annotations
 

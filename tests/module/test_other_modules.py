@@ -1,4 +1,4 @@
-"""Modules of buckets, in a row, and in Python."""
+"""BucketingModule, SequentialModule and Python modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fit(resume=...)` keeps, and what it refuses."""
+"""`fit(resume=...)`: what it restores, and when it raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classic arrays: other spellings, indices, operators, recorded writes, and MXNet's answers."""
+"""NDArray: indexing, operators, recorded writes, and results of MXNet 1.9.1."""
 
 from __future__ import annotations
 

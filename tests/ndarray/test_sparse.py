@@ -1,4 +1,4 @@
-"""Sparse arrays beyond what the golden programs show: memory, files, warnings, SciPy."""
+"""Sparse arrays: memory, files, warnings, SciPy, and results of MXNet 1.9.1."""
 
 from __future__ import annotations
 

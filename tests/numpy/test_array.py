@@ -1,4 +1,4 @@
-"""What an `np.ndarray` is: its class, memory, gradients, pickles, and exchange with others."""
+"""`mx.np.ndarray`: class, memory, gradients, pickles and interoperability."""
 
 from __future__ import annotations
 

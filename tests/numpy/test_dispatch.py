@@ -1,4 +1,4 @@
-"""NumPy's own functions on arrays of `mx.np`, and functions that NumPy computes."""
+"""NumPy's functions on `mx.np` arrays, and functions that fall back to NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Indexing, views, arithmetic, methods and functions of `mx.np` give what MXNet 1.9.1 gave."""
+"""Indexing, views, arithmetic, methods and functions of `mx.np` match MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gluon under `npx.set_np()`: the numbers of legacy arrays, in arrays of `mx.np`."""
+"""Gluon under `npx.set_np()` gives equal values in `mx.np` arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the namespaces of operators show to programs that look around in them."""
+"""Contents of the operator namespaces."""
 
 from __future__ import annotations
 

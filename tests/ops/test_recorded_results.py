@@ -1,4 +1,4 @@
-"""Results of MXNet 1.9.1 in corners where torch has other habits."""
+"""Results of MXNet 1.9.1 where torch differs by default."""
 
 from __future__ import annotations
 

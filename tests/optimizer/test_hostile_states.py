@@ -1,4 +1,4 @@
-"""Optimizer states from files that mean harm: refused, with nothing run and little memory taken."""
+"""Malicious optimizer state files raise without running code or allocating much memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers: rates, counts, lists, mixed precision, row_sparse; steps as in MXNet 1.9.1."""
+"""Optimizers: rates, counts, lists, mixed precision, row_sparse; steps of MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``.states``: files of MXNet are read, ours come back, and nothing else is brought to life."""
+"""``.states`` files: MXNet's files load, ours roundtrip, and other pickles raise."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Machines of our own on one computer: network namespaces with a switch between them (Linux, root).
+"""Emulate several machines on one computer: network namespaces with a switch (Linux, root).
 
-A link can be cut, made slow, or made to lose what goes one way, while processes use it.
+A link can be cut, slowed down, or made to lose packets in one direction while processes use it.
 """
 
 from __future__ import annotations

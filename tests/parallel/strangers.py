@@ -1,4 +1,4 @@
-"""What strangers do to the sockets of a job; only to those of this machine."""
+"""Attacks on the sockets of a local job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults: whoever fails is named by all others, within seconds; nothing hangs."""
+"""A failed worker is reported by all others within seconds, and nothing hangs."""
 
 from __future__ import annotations
 

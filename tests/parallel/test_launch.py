@@ -1,4 +1,4 @@
-"""`mx launch`: workers, their output and exit status, restarts, hosts, other launchers."""
+"""`mx launch`: workers, output, exit status, restarts, hosts, other launchers."""
 
 from __future__ import annotations
 

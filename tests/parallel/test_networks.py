@@ -1,4 +1,4 @@
-"""Faults of networks, machines and disks: they are named, or survived, and nothing hangs."""
+"""Failures of networks, machines and disks are reported or tolerated; nothing hangs."""
 
 from __future__ import annotations
 

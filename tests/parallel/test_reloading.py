@@ -1,4 +1,4 @@
-"""Parameters that are loaded in the middle of a distributed training."""
+"""Loading parameters during distributed training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restarts: `fit(resume=...)` and Gluon loops go on from the last state that all workers have."""
+"""`fit(resume=...)` and Gluon loops resume from the last state that all workers have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulation of many workers keeps what is certain of it."""
+"""Properties of the simulated scaling to many workers."""
 
 from __future__ import annotations
 

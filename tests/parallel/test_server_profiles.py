@@ -1,4 +1,4 @@
-"""What servers of an asynchronous store record for `mx.profiler`."""
+"""`mx.profiler` on servers of an asynchronous store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer states that are split over workers: the same weights and files, less memory."""
+"""Optimizer states sharded over workers give equal weights and files with less memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs as users start them: every role is a process of its own that imports mxnet."""
+"""Jobs started as by users: every role is a separate process that imports mxnet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strangers at the ports of a job: they get nothing, change nothing, and stop nothing."""
+"""Connections from outside a job are rejected and have no effect."""
 
 from __future__ import annotations
 

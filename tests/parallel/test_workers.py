@@ -1,4 +1,4 @@
-"""Workers of a job together: stores, Trainer, layers and Horovod's names, against one process."""
+"""Stores, Trainer, layers and Horovod's names on several workers, against one process."""
 
 from __future__ import annotations
 

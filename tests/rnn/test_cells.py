@@ -1,4 +1,4 @@
-"""Recurrent cells beyond what is compared with MXNet's numbers."""
+"""Recurrent cells. Values are compared with MXNet in the golden tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences as numbers and in buckets."""
+"""Encoding sentences, and BucketSentenceIter."""
 
 from __future__ import annotations
 

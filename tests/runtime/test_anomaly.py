@@ -1,4 +1,4 @@
-"""A NaN is reported where it first appears: operator, node, layer; forward and backward."""
+"""NaN detection names the operator, node and layer, in forward and backward."""
 
 import subprocess
 import sys

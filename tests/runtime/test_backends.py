@@ -1,4 +1,4 @@
-"""Other engines run hybridized blocks in inference, with the same results."""
+"""Backends run hybridized blocks in inference with equal results."""
 
 from __future__ import annotations
 

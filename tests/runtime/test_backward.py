@@ -1,4 +1,4 @@
-"""Backward of executors: again, after prediction, without gradients of outputs; as MXNet 1.9.1."""
+"""Backward of executors: repeated, after prediction, without head gradients."""
 
 from __future__ import annotations
 

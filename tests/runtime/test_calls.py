@@ -1,4 +1,4 @@
-"""Calls that were made before take a short way, with the same meaning."""
+"""Cached operator calls behave like first calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Captured training steps: what they repeat, what they notice, and what is never captured."""
+"""Captured training steps: equal results, invalidation, and exclusions."""
 
 from __future__ import annotations
 

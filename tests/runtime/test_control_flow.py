@@ -1,4 +1,4 @@
-"""Loops and branches, eager and in graphs, forward and backward."""
+"""Loops and branches, eager and symbolic, forward and backward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients use the arrays as they are when backward runs, as MXNet 1.9.1's do."""
+"""Backward uses the values that arrays have when it runs, as in MXNet 1.9.1."""
 
 from __future__ import annotations
 

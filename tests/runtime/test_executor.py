@@ -1,4 +1,4 @@
-"""Binding, running, gradients, sharing, reshaping and watching of executors."""
+"""Executors: binding, running, gradients, sharing, reshaping, monitoring."""
 
 from __future__ import annotations
 

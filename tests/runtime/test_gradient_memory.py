@@ -1,4 +1,4 @@
-"""Gradients, head gradients and outputs are in memory of their own; views of them stay valid."""
+"""Gradients, head gradients and outputs do not share memory; views stay valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of integer arrays, as MXNet 1.9.1 computes them."""
+"""Gradients of integer arrays and of unreached inputs, as in MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After backward, what was in its graph goes on as a constant."""
+"""Freed graphs, and `autograd.get_symbol`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What monitors see of executors: the rows of MXNet 1.9.1, in its order and under its names."""
+"""Monitors of executors receive the names and values of MXNet 1.9.1, in its order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""oneDNN's graph compiler runs hybridized networks with the results of our own kernels."""
+"""The oneDNN graph backend matches the native kernels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Chains of pointwise operators on large arrays run block by block, with the same results.
+"""Chains of pointwise operators on large arrays run block by block with equal results.
 
-Equal up to rounding: torch computes the end of a call with other instructions than the rest, and
-the ends of blocks lie elsewhere than those of the whole array.
+Equal up to rounding: torch computes the end of an array with other instructions than the rest, and
+the ends of blocks are elsewhere than the end of the whole array.
 """
 
 from __future__ import annotations

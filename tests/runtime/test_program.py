@@ -1,4 +1,4 @@
-"""Programs run step by step, then as one function, with the same results and errors; reports."""
+"""Programs run step by step, then as one function, with equal results and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recomputing instead of keeping changes memory and time, not one bit of the results."""
+"""Recomputation changes memory and time, but no bit of the results."""
 
 from __future__ import annotations
 

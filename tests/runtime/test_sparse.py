@@ -1,4 +1,4 @@
-"""Sparse variables in executors and modules: storage types and values as in MXNet 1.9.1."""
+"""Sparse variables in executors and modules match MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every operator with sparse inputs gives in every way to call it what MXNet 1.9.1 gave.
+"""Operators with sparse inputs match MXNet 1.9.1 in every way to call them.
 
-Values, dtypes, shapes and storage types of outputs and gradients, the places of what is stored, and
-the class of an error. Where MXNet refuses and we do not, outputs are those of the eager call.
+Compared are values, dtypes, shapes and storage types of outputs and gradients, stored indices, and
+error types. Where MXNet raises and we do not, outputs equal those of the eager call.
 """
 
 from __future__ import annotations

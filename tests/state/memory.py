@@ -1,4 +1,4 @@
-"""Which arrays share memory, and writing over arrays that a program has finished with."""
+"""Check which arrays share memory, and overwrite arrays after use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches stay small, and a cached call says what the first one said."""
+"""Caches are bounded, and cached calls equal first calls."""
 
 from __future__ import annotations
 

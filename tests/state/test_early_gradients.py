@@ -1,4 +1,4 @@
-"""Gradients are written as backward finds them: no part of it may read what another has written."""
+"""Gradients written during backward do not affect the rest of backward."""
 
 from __future__ import annotations
 

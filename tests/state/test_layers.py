@@ -1,7 +1,7 @@
-"""Memory of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
+"""Memory sharing of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
 
-Arrays stay where they are, what is handed out or taken in is a copy unless it is a documented view,
-and results do not depend on what a program does with arrays it has finished with.
+Arrays keep their memory, passed and returned arrays are copies unless documented as views, and
+results do not change if a program overwrites arrays after use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Memory of every operator: what a call returns is in memory of its own, and stays where it is.
+"""Memory sharing of every operator: outputs do not share memory.
 
-Whatever a program writes over after a call (results, gradients, head gradients, inputs), the next
-call gives what the first one gave.
+If a program overwrites results, gradients, head gradients or inputs after a call, the next call
+gives the same results as the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random programs give what MXNet 1.9.1 gave: all arrays that are alive at the end are compared."""
+"""Random programs match MXNet 1.9.1: all live arrays are compared at the end."""
 
 from __future__ import annotations
 

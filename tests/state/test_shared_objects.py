@@ -1,4 +1,4 @@
-"""Objects that several threads share: safe, or refused with an error that says what to do."""
+"""Objects used by several threads are safe or raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads train at the same time: on arrays of their own, and on parameters that they share."""
+"""Concurrent training of threads, on separate arrays and on shared parameters."""
 
 from __future__ import annotations
 

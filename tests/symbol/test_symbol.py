@@ -1,4 +1,4 @@
-"""What a Symbol does, and that programs make the same symbols, field for field, as MXNet 1.9.1."""
+"""Symbols: indexing, attributes, composition, names; graphs of MXNet 1.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparison: tolerances by type, and messages that say where."""
+"""Comparison helpers: tolerances by dtype, and error messages."""
 
 from __future__ import annotations
 

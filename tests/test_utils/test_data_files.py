@@ -1,4 +1,4 @@
-"""Files: whole or not at all, tried again, checked; data sets from where they lie."""
+"""Downloads and dataset helpers."""
 
 from __future__ import annotations
 

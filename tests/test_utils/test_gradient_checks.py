@@ -1,4 +1,4 @@
-"""Checks of symbols find what is right and what is wrong."""
+"""`check_*` helpers accept correct symbols and detect wrong ones."""
 
 from __future__ import annotations
 

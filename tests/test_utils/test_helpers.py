@@ -1,4 +1,4 @@
-"""Random arrays, statistics, surroundings, and the names that `import *` brings."""
+"""Random arrays, statistics, scopes, and the names of `import *`."""
 
 from __future__ import annotations
 

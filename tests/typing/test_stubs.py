@@ -1,4 +1,4 @@
-"""Editors and type checkers see the generated functions and methods."""
+"""Stubs of generated functions and methods for editors and type checkers."""
 
 from __future__ import annotations
 

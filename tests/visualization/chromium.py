@@ -1,4 +1,4 @@
-"""Drives headless Chromium through its pipe of debugging messages: load, click, type, look."""
+"""Drive headless Chromium through its debugging pipe: load, click, type, inspect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`print_summary` prints what MXNet prints, and counts parameters that MXNet overlooked."""
+"""`print_summary` and `print_costs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings: what is in them, and that they can be drawn without Graphviz."""
+"""Drawings of networks, with and without Graphviz."""
 
 from __future__ import annotations
 

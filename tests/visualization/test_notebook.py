@@ -1,4 +1,4 @@
-"""What notebooks show: drawings, trees and tables, with every name as text."""
+"""HTML and SVG reprs in notebooks."""
 
 from __future__ import annotations
 

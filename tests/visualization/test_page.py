@@ -1,4 +1,4 @@
-"""The HTML page of a model: what is in it, and that a browser shows it without complaint."""
+"""The HTML page of a model: its data, and its display in a browser."""
 
 from __future__ import annotations
 

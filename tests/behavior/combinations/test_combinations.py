@@ -1,4 +1,4 @@
-"""Every program of this folder returns what MXNet 1.9.1 returned."""
+"""The programs of this folder return the same results as in MXNet 1.9.1."""
 
 from __future__ import annotations
 

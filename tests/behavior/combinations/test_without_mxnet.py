@@ -1,4 +1,4 @@
-"""Combinations that MXNet 1.9.1 on a CPU cannot judge, with what follows from their parts."""
+"""Feature combinations that MXNet 1.9.1 on a CPU cannot run."""
 
 from __future__ import annotations
 

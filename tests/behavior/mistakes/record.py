@@ -1,4 +1,4 @@
-"""Run every mistake and write what it says to `messages.md`.
+"""Run every invalid call and write its error message to `messages.md`.
 
 Use: ``python -m tests.behavior.mistakes.record``.
 """

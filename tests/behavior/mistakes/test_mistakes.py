@@ -1,4 +1,4 @@
-"""Mistakes of new users are answered in MXNet's words, shortly, at the user's line."""
+"""Error messages of common user mistakes: MXNet's wording, short, at the user's line."""
 
 from __future__ import annotations
 

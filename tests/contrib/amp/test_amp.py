@@ -1,4 +1,4 @@
-"""Mixed precision: while training (`amp.init` is for good, so it runs in processes of its own), and
+"""Automatic mixed precision: training (`amp.init` is permanent, so it runs in a subprocess) and
 converted models.
 """
 

@@ -1,4 +1,4 @@
-"""SVRGModule: gradients with a snapshot. The numbers of the first two epochs are MXNet's."""
+"""SVRGModule: gradients with a snapshot. The first two epochs are compared with MXNet."""
 
 from __future__ import annotations
 

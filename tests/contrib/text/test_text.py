@@ -1,4 +1,4 @@
-"""Vocabularies, embeddings and counting of tokens."""
+"""Vocabularies, embeddings and token counts."""
 
 from __future__ import annotations
 

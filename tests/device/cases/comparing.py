@@ -1,4 +1,4 @@
-"""Runs something on the CPU and on a device, and compares."""
+"""Run a function on the CPU and on a device, and compare the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests on a device share."""
+"""Fixtures of the device tests."""
 
 from __future__ import annotations
 

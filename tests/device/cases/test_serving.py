@@ -1,4 +1,4 @@
-"""`mx serve`: each model runs on its device, and models of one device take turns."""
+"""`mx serve`: each model runs on its device; models on one device run alternately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Surroundings of operators on a device give the results of plain calls on the CPU."""
+"""Operators in every surrounding on a device equal plain calls on the CPU."""
 
 from __future__ import annotations
 

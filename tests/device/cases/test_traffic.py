@@ -1,4 +1,4 @@
-"""What leaves a device during training: nothing, until the program reads a number."""
+"""Training copies nothing from the device to the host until the program reads a number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of training on devices: optimizers, stores, parameters, files, loaders and others."""
+"""Training on devices: optimizers, stores, parameters, files, loaders and others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Trainings that are killed at random moments and started again, until they end.
+"""Training runs that are killed at random moments and restarted until they end.
 
-``python -m tests.formats.checkpoints.killed_runs loop --kills 50`` prints how many kills the
-final weights survived without the change of a bit. Each run is forked after the import.
+``python -m tests.formats.checkpoints.killed_runs loop --kills 50`` prints after how many kills the
+final weights were equal bit for bit. Each run is forked after the import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while training continues hold the moment of the call."""
+"""Background checkpoints contain the state at the time of the call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A training loop that dies and is started again ends with the same bits."""
+"""Killed training loops resume from checkpoints bit for bit."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Scenarios of loaders in trouble, run by `test_dataloader` in processes of their own.
+"""Failure scenarios of loaders, run by `test_dataloader` in subprocesses.
 
 ``python scenarios.py START_METHOD SECONDS NAME...`` prints how each scenario ended: its exit code,
-or that it hangs. Scenarios with ``+`` between them are told by one process, one after the other.
+or that it hangs. Scenarios joined by ``+`` run in one process, one after the other.
 """
 
 from __future__ import annotations

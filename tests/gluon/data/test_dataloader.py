@@ -1,7 +1,7 @@
-"""Loaders: whole batches at once, batchify functions, samplers, pools; and workers in trouble.
+"""DataLoader: batches, batchify functions, samplers, pools, and failing workers.
 
-A loader with workers never hangs, leaves nothing behind, and says what went wrong. Loaders of
-users, built as those of MXNet are, run on a pool by way of `_MultiWorkerIter`.
+A loader with workers never hangs, frees its resources, and reports failures. Loaders derived from
+MXNet's classes run on a pool through `_MultiWorkerIter`.
 """
 
 from __future__ import annotations

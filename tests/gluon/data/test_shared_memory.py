@@ -1,4 +1,4 @@
-"""Shared memory is given back, also when it runs out or a worker dies."""
+"""Shared memory is freed, also if it is exhausted or a worker dies."""
 
 from __future__ import annotations
 

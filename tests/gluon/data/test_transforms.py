@@ -1,4 +1,4 @@
-"""Transformations: values are those of MXNet 1.9.1; random ones keep their bounds and repeat."""
+"""Transforms match MXNet 1.9.1; random ones are within bounds and reproducible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets of images, from files made here; Fashion-MNIST also from Debian's package."""
+"""Vision datasets, from generated files and from Debian's Fashion-MNIST package."""
 
 from __future__ import annotations
 

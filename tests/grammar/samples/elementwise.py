@@ -1,4 +1,4 @@
-"""Rows for functions of one array, and for operators that hand values on."""
+"""Rows for functions of one array, and for identity operators."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows of softmax and its kin."""
+"""Rows of softmax and related operators."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Inputs on memory that something else owns, and other ways to ask for gradients."""
+"""Inputs in shared memory, and other ways to request gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks at operators or changes them on the way: monitors, hooks, casts, profiler, checks."""
+"""Monitors, hooks, casts, the profiler and checks around an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers of MXNet's oneDNN backend: files load, run and are saved again; symbols are fused."""
+"""Fused layers of MXNet's oneDNN backend: loading, running, saving, fusing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrated 8-bit graphs keep their values in 8 bits; others are left as they are."""
+"""Calibrated 8-bit graphs are lowered to fused 8-bit kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tests run ONNX models and compare."""
+"""Helpers to run ONNX models and compare their outputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small ONNX files that stand for enormous models: refused soon, in little memory, by all doors."""
+"""Small ONNX files that expand to enormous models raise quickly and with little memory."""
 
 from __future__ import annotations
 

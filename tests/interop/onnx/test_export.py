@@ -1,4 +1,4 @@
-"""Traps of exporting: where MXNet's exporter was silently wrong, and what the API promises."""
+"""ONNX export: cases that MXNet's exporter gets wrong, and the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing ONNX files: what we export, what torch exports, and what cannot be trusted."""
+"""ONNX import: our exports, torch's exports, and malicious files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Importing what runs differently each time: loops, branches, sequences, sizes of any length."""
+"""ONNX import of dynamic models: loops, branches, sequences, dynamic sizes."""
 
 from __future__ import annotations
 

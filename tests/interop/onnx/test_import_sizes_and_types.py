@@ -1,4 +1,4 @@
-"""Import of single nodes whose sizes are not known, and of integers that MXNet lacks."""
+"""ONNX import of nodes with unknown sizes, and of integer types that MXNet lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node tests of the ONNX project: all pass but those that are excluded with a reason."""
+"""The node tests of the ONNX project. Exclusions are listed with a reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Exported operators over the types that models use, alone and in the heads of detectors.
+"""Exported operators with the dtypes that models use, and in the heads of detectors.
 
-Every operator and option is in `test_rows.py`; here the same operators meet half and double
-precision, integers, dynamic batches and each other, and load in ONNX Runtime in every type.
+`test_rows.py` covers every operator and option. Here the operators are combined with half and
+double precision, integers and dynamic batches, and load in ONNX Runtime with every dtype.
 """
 
 from __future__ import annotations

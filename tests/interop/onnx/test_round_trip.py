@@ -1,4 +1,4 @@
-"""Models of the zoo that go out and come back; `test_node_tests.py` has the other way round."""
+"""Zoo models are exported to ONNX and imported again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every exported operator computes in onnxruntime what it computes here, and is valid ONNX."""
+"""Every exported operator is valid ONNX and computes the same in onnxruntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention is one call in prediction, with the results of its parts."""
+"""Attention is fused to one call in prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In training graphs all BatchNorm layers update their moving statistics together."""
+"""BatchNorm layers of training graphs update their moving statistics in one step."""
 
 from __future__ import annotations
 

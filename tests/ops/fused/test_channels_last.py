@@ -1,4 +1,4 @@
-"""Convolutions of training graphs: the ways they are computed agree."""
+"""Convolution algorithms of training graphs give equal results."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A fused convolution computes what the operators compute that it stands for."""
+"""Fused convolutions equal their separate operators."""
 
 from __future__ import annotations
 

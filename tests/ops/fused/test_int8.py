@@ -1,4 +1,4 @@
-"""8-bit layers with known ranges: oneDNN's kernels give what the plain functions give."""
+"""8-bit layers with known ranges: oneDNN's kernels equal the plain functions."""
 
 from __future__ import annotations
 

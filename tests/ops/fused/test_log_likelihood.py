@@ -1,4 +1,4 @@
-"""The loss of classification as one kernel."""
+"""Fused softmax cross-entropy."""
 
 from __future__ import annotations
 

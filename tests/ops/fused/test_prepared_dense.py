@@ -1,4 +1,4 @@
-"""Fully connected layers use packed weights in prediction, and see when these change."""
+"""Fully connected layers use prepacked weights in prediction, and detect changes."""
 
 from __future__ import annotations
 

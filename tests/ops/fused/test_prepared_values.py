@@ -1,4 +1,4 @@
-"""What is kept of weights is never used after they have changed, whoever wrote into them."""
+"""Values derived from weights are invalidated by every write to the weights."""
 
 from __future__ import annotations
 

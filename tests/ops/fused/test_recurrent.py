@@ -1,4 +1,4 @@
-"""The recurrent operator on separate weights gives what it gives on packed ones."""
+"""Recurrent operators on separate weights equal those on packed weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers with prepared weights see writes into these through aliases."""
+"""Layers with prepared weights detect writes through aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading and writing by index, compared with torch and NumPy."""
+"""Gather and scatter operators, compared with torch and NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recurrent layer with ONNX's options: equal to torch where torch has it."""
+"""Recurrent layers with ONNX's options, compared with torch."""
 
 from __future__ import annotations
 

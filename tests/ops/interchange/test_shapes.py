@@ -1,4 +1,4 @@
-"""Shapes that are arrays: known when the graph runs, not before."""
+"""Operators whose shape argument is an array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LeakyReLU with random slopes, and the shape of learned ones."""
+"""LeakyReLU, softmax, FullyConnected, Dropout and contrib layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Normalization: moving statistics, fixed gammas, parameter shapes and types."""
+"""Normalization: moving statistics, fix_gamma, parameter shapes and dtypes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fused recurrent operator does beyond MXNet on the CPU: lengths, clipping, projection."""
+"""RNN options that MXNet lacks on the CPU: lengths, clipping, projection."""
 
 from __future__ import annotations
 

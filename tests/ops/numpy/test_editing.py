@@ -1,4 +1,4 @@
-"""Taking elements out and putting some in."""
+"""Inserting and deleting elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decompositions: what holds whatever signs and orders LAPACK chooses."""
+"""Decompositions, up to the signs and orders that LAPACK chooses."""
 
 from __future__ import annotations
 

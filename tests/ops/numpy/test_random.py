@@ -1,4 +1,4 @@
-"""NumPy's samplers: moments, shapes, gradients through location and scale, errors."""
+"""NumPy's samplers: moments, shapes, gradients, errors."""
 
 from __future__ import annotations
 

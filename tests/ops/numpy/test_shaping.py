@@ -1,4 +1,4 @@
-"""Shapes at their edges: scalars, empty axes, sizes that stay."""
+"""Shape operators on scalars and empty arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gradient of `clip` passes at the limits, between them, and where data is NaN."""
+"""The gradient of `clip` at the limits, between them, and for NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions of millions of float32 elements equal their exact values to five digits."""
+"""Reductions of millions of float32 elements are exact to five digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions of arrays without axes."""
+"""Reductions of scalars."""
 
 from __future__ import annotations
 

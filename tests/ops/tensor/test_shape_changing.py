@@ -1,4 +1,4 @@
-"""Shapes inferred backwards, copies instead of views, and errors of shape operators."""
+"""Shape operators: inference of inputs, copies, errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizer updates against MXNet 1.9.1: the new weight, and every state afterwards."""
+"""Optimizer update operators: weights and states match MXNet 1.9.1."""
 
 from __future__ import annotations
 

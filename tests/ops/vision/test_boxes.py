@@ -1,4 +1,4 @@
-"""Suppression at size: every road gives what the plain greedy search gives."""
+"""Box operators: every algorithm of suppression equals the plain greedy search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random image changes stay within their bounds; errors speak."""
+"""Image operators: bounds of random changes, and errors."""
 
 from __future__ import annotations
 

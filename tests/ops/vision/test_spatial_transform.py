@@ -1,4 +1,4 @@
-"""Resizing: every road gives what plain interpolation gives."""
+"""Resizing and deformable convolution: every algorithm equals the plain one."""
 
 from __future__ import annotations
 

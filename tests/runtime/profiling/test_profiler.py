@@ -1,4 +1,4 @@
-"""The profiler shows MXNet's operator names, costs nothing when off, and leaves no trace."""
+"""The profiler records MXNet's operator names and leaves no hooks behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Progress suits where it is shown: a bar on a terminal, lines in a file, nothing if unwanted."""
+"""Progress bars on terminals, in files, in pipes, and disabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training says of itself on a real terminal: bars that fit, resuming, Ctrl-C."""
+"""Progress output on a real terminal, resuming, and Ctrl-C."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""What a notebook shows, executed as Jupyter would."""
+"""Output of an executed notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `fit` returns."""
+"""The history that `fit` returns, and loggers."""
 
 from __future__ import annotations
 
