@@ -14,7 +14,7 @@ from tests.golden.record.describing import describe
 
 
 class Expressions:
-    """Recorded answers to expressions, each evaluated after the same lines of setup.
+    """Recorded results of expressions, each evaluated after the same setup lines.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Expressions:
         self._setup, self._names, self._atol = setup, names, atol
 
     def check(self, expression: str, statement: str = "") -> None:
-        """Compare what an expression gives, after a statement if there is one."""
+        """Compare the result of an expression, after an optional statement."""
         wanted = self._answers[f"{statement} => {expression}" if statement else expression]
         if not (isinstance(wanted, dict) and "error" in wanted):
             self._compare(self.evaluate(expression, statement), wanted)
@@ -42,7 +42,7 @@ class Expressions:
         assert bare or wanted["error"][0] in kinds or "MXNetError" in kinds
 
     def evaluate(self, expression: str, statement: str = "") -> Any:
-        """Describe what an expression gives, after a statement if there is one."""
+        """Describe the result of an expression, after an optional statement."""
         space = dict(self._names)
         exec(self._setup, space)
         exec(statement, space)

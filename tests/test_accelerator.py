@@ -22,7 +22,7 @@ SWITCHES: list[tuple[Any, str]] = [
 
 @pytest.fixture
 def switches(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict]:
-    """Restore torch's switches; keep what is asked of memory."""
+    """Restore torch's settings, and record memory fractions."""
     before = [(owner, name, getattr(owner, name)) for owner, name in SWITCHES]
     asked: dict = {}
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -105,7 +105,7 @@ def test_invalid_settings_raise(name, value, switches, monkeypatch):
 
 @pytest.fixture
 def mps(monkeypatch: pytest.MonkeyPatch) -> list:
-    """Pretend to be on a Mac; return what is asked of `torch.mps`."""
+    """Fake a Mac; return the calls of `torch.mps`."""
     calls: list = []
 
     def record(name, answer=None):

@@ -439,7 +439,7 @@ def test_grad_of_no_variables_raises():
 
 
 def test_grad_of_unreachable_variables_raises():
-    """As in MXNet; where a gradient merely ends on the way, it is zeros."""
+    """As in MXNet; if only the gradient is blocked on the way, it is zero."""
     x, w = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0])
     x.attach_grad()
     w.attach_grad()

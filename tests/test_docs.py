@@ -49,7 +49,7 @@ def test_table_of_variables_is_up_to_date() -> None:
 
 
 def test_names_documented_as_absent_are_absent() -> None:
-    """Whoever builds one of these takes it off the list."""
+    """If you implement one of these, remove it from the list."""
     text = VARIABLES_PAGE.read_text(encoding="utf-8")
     part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
     spelt = re.findall(r"`mx\.([\w.]+)`", part)
@@ -67,14 +67,14 @@ def test_links_are_valid(page: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_file_paths_in_documentation_exist(page: pathlib.Path) -> None:
-    """Paths in backticks that begin with a folder of the project are real."""
+    """Paths in backticks that begin with a folder of the project."""
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_tour_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """`docs/tour.py` trains its network, and the files it points at are real."""
+    """`docs/tour.py` trains its network, and the files it names exist."""
     program = ROOT / "docs" / "tour.py"
     runpy.run_path(str(program), run_name="__main__")
     assert "loss by the graph" in capsys.readouterr().out
@@ -100,7 +100,7 @@ def plots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 def test_programs_of_a_page_print_the_documented_output(
     page: pathlib.Path, plots: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """The Python blocks of a page are one program, run in a process of its own."""
+    """The Python blocks of a page are one program, run in a subprocess."""
     docs = ROOT / "docs"
     prefix = plots / page.relative_to(docs if page.is_relative_to(docs) else ROOT).with_suffix("")
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def test_page_with_wrong_output_fails(tmp_path: pathlib.Path) -> None:
 
 @pytest.fixture(scope="module")
 def site(plots: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The built site; building it fails if a page is not in the navigation, or a link is dead."""
+    """The built site; the build fails for unlisted pages and dead links."""
     pytest.importorskip("mkdocs")
     code = (
         "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'\n"
@@ -210,7 +210,7 @@ def jupyter() -> Iterator[Any]:
 
 
 def _execute(notebook: Any, client: Any, folder: pathlib.Path) -> None:
-    """Run the cells of a notebook in a folder; names of earlier notebooks are forgotten."""
+    """Run the cells of a notebook in a folder; names of earlier notebooks are cleared."""
     import nbformat
 
     start = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}\nassert 'mx' not in dir()")
@@ -223,7 +223,7 @@ def _execute(notebook: Any, client: Any, folder: pathlib.Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", notebooks.PAGES)
 def test_notebooks_of_the_tutorials_run(page: str, jupyter: Any, tmp_path: pathlib.Path) -> None:
-    """A downloaded notebook runs from its first cell to its last, and shows its plots."""
+    """A downloaded notebook runs completely and shows its plots."""
     import nbformat
 
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
@@ -285,7 +285,7 @@ UNLISTED = {"_linalg_potrf": {"lower": "True"}, "_linalg_potri": {"lower": "True
 
 
 def _same(given: Any, wanted: Any) -> bool:
-    """Compare defaults; MXNet kept floating-point ones in single precision."""
+    """Compare defaults; MXNet stored floating-point ones in single precision."""
     if isinstance(given, tuple) and isinstance(wanted, tuple):
         return len(given) == len(wanted) and all(map(_same, given, wanted))
     if isinstance(given, float) and isinstance(wanted, float):
@@ -316,7 +316,7 @@ def test_documented_differences_name_registered_operators() -> None:
 
 
 def test_operator_names_are_those_of_mxnet() -> None:
-    """A model file with a name that MXNet does not know could not go back to it."""
+    """A model file with an unknown name could not be loaded by MXNet."""
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
     folders = ("fused", "interchange")  # what the compiler makes, and what other formats mean
     own = {
@@ -329,7 +329,7 @@ def test_operator_names_are_those_of_mxnet() -> None:
 
 
 def test_operator_declarations_match_mxnet() -> None:
-    """All names, and all attributes in order with equal defaults (None: must be given)."""
+    """All names, and all attributes in order with equal defaults (None: required)."""
     check_each({name: name for name in IN_USE}, _check_declaration)
 
 

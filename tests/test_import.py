@@ -87,7 +87,7 @@ assert gc.get_freeze_count() == frozen > 0
 
 @pytest.fixture(scope="module")
 def imported():
-    """Modules that an import adds, and settings of the process before and after it."""
+    """Modules that the import adds, and settings of the process before and after it."""
     command = [sys.executable, "-c", SCRIPT + COLLECTION]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     return json.loads(result.stdout)

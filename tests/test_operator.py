@@ -265,7 +265,7 @@ def test_get_operator_arguments_describes_types_and_defaults():
 
 
 class Overwrite(mx.operator.CustomOp):
-    """Doubles its input, and writes other numbers over it, in forward and in backward."""
+    """Doubles its input, and overwrites it, in forward and in backward."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] * 2)
@@ -316,7 +316,7 @@ def test_backward_uses_inputs_modified_by_custom_operators(name):
 
 @mx.operator.register("state_times_ten")
 class TimesTenProp(mx.operator.CustomOpProp):
-    """A custom operator that writes into the gradient it is given."""
+    """A custom operator that writes to its head gradient."""
 
     def create_operator(self, ctx, shapes, dtypes):
         class Operator(mx.operator.CustomOp):

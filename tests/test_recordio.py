@@ -24,7 +24,7 @@ PAYLOADS = [bytes.fromhex(p) for p in FACTS["payloads"]]
 
 @pytest.fixture
 def damaged(tmp_path):
-    """Ten records, the sixth of which has lost its magic."""
+    """Ten records; the magic number of the sixth is damaged."""
     records = [encode(bytes([65 + n]) * (3 * n)) for n in range(10)]
     raw = b"".join(records)
     at = sum(map(len, records[:5]))
@@ -310,7 +310,7 @@ def test_labels_outside_float32_range_become_infinite(label, kept):
 
 
 def rewritten(path, content):
-    """Rewrite a file in place, as a program does that knows nothing of its readers."""
+    """Rewrite a file in place while it is open for reading."""
     with path.open("r+b") as file:
         file.truncate(0)
         file.write(content)

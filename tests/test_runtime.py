@@ -188,7 +188,7 @@ def test_arrays_passed_to_kernels_are_marked_as_exposed():
 
 
 def in_thread(function):
-    """Return what a function returns in a thread of its own."""
+    """Run a function in a thread and return its result."""
     results = []
     thread = threading.Thread(target=lambda: results.append(function()))
     thread.start()

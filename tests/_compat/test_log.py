@@ -52,7 +52,7 @@ def test_getLogger_is_deprecated(name):
 
 
 def test_log_messages_add_no_root_handler(tmp_path, monkeypatch):
-    """``logging.info`` would add one, and so make the user's configuration void."""
+    """``logging.info`` would add one and override the user's configuration."""
     monkeypatch.setattr(logging.root, "handlers", [])
     (tmp_path / "data.zip").write_bytes(b"")
     mx.test_utils.download("http://localhost/data.zip", dirname=str(tmp_path))

@@ -34,7 +34,7 @@ def _executor(symbol, stored):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_outputs_and_gradients_of_saved_networks_match_mxnet(name):
-    """Predicting, training and all gradients."""
+    """In prediction and training."""
     stored = _stored(name)
     symbol = mx.sym.load(str(HERE / "models" / f"{name}-symbol.json"))
     executor = _executor(symbol, stored)
@@ -50,7 +50,7 @@ def test_outputs_and_gradients_of_saved_networks_match_mxnet(name):
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_graph_built_by_the_program_equals_the_saved_one(name):
-    """Names, attributes and connections of our graph are those of the saved one."""
+    """Compare names, attributes and connections."""
     with mx.name.NameManager(), warnings.catch_warnings():
         symbol, _ = PROGRAMS[name](mx)
     saved = mx.sym.load(str(HERE / "models" / f"{name}-symbol.json"))

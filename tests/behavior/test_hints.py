@@ -12,7 +12,7 @@ from mxnet.gluon import nn
 
 
 class Compute(nn.HybridBlock):
-    """A layer of the user's own, which runs one function."""
+    """A custom layer that runs one function."""
 
     def __init__(self, function: Callable) -> None:
         super().__init__()

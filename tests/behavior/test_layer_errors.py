@@ -20,7 +20,7 @@ TORCH_WORDS = ("mat1", "mat2", "tensor", "Double", "Half", "running_mean", "aten
 
 
 class Compute(nn.HybridBlock):
-    """A layer of the user's own, which runs one function."""
+    """A custom layer that runs one function."""
 
     def __init__(self, function: Callable) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Compute(nn.HybridBlock):
 
 
 class Net(nn.HybridBlock):
-    """A network whose second feature is the mistaken layer."""
+    """A network whose second feature is the layer with the error."""
 
     def __init__(self, layer: nn.HybridBlock) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ MISTAKES: dict[str, tuple[Callable[[], nn.HybridBlock], tuple[int, ...], str, li
 def failure(
     layer: nn.HybridBlock, data: mx.nd.NDArray, is_hybrid: bool, is_initialized: bool = True
 ) -> Exception:
-    """Return what a network with a mistaken layer raises."""
+    """Return the error that a network with an invalid layer raises."""
     net = Net(layer)
     if is_initialized:
         net.initialize()

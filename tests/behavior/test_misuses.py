@@ -19,7 +19,7 @@ RECORDED = json.loads((HERE / "misuses.json").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the names that the programs use; they write to a folder of their own."""
+    """Return the names that the expressions use; files go to a temporary folder."""
     names = {"mx": mx, "np": np}
     exec(SETUP, names)
     logging.disable(logging.CRITICAL)

@@ -148,7 +148,7 @@ class Killed(BaseException):
 
 
 def run(prefix=None, kill_after=None, every=None, context=None, shuffle=True, epochs=3):
-    """Train with everything that remembers something; perhaps die after some batches."""
+    """Train with all stateful components, optionally killed after some batches."""
     mx.random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     rng = np.random.default_rng(0)
@@ -284,7 +284,7 @@ np.savez(sys.argv[1] + "-done.npz", **params)
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 def test_training_resumes_after_kills_at_random_times(tmp_path):
-    """In mid-epoch and in mid-checkpoint, wherever the clock strikes.
+    """Kills within an epoch and within a checkpoint.
 
     The last run is killed at its first checkpoint and continued by a new interpreter.
     """

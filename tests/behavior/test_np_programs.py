@@ -26,7 +26,7 @@ def numpy_semantics() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", np_programs.PROGRAMS)
 def test_every_step_matches_mxnet(name: str) -> None:
-    """Losses, errors and outputs of each step."""
+    """Compare losses, errors and outputs of each step."""
     program = importlib.import_module(f"tests.golden.record.np_programs.{name}")
     wanted = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
     given = program.train(mx)

@@ -13,7 +13,7 @@ from mxnet.gluon import nn
 
 
 def test_rnn_from_scratch_that_discards_detach():
-    """``s.detach()`` makes a new array; the program never used it and trained all the same."""
+    """The program calls ``s.detach()`` without using the result, and still trains."""
     rs = np.random.RandomState(0)
     corpus, vocab_size, num_hiddens = rs.randint(0, 5, 40), 5, 4
 

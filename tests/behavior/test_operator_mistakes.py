@@ -54,7 +54,7 @@ def recorded_class(mode: str, mistake: Mistake) -> str:
 
 
 def check_class(mode: str, mistake: Mistake, error: Exception | None) -> None:
-    """Raise if our error is one that an old program does not expect."""
+    """Raise if our error is not of the type that MXNet raised."""
     if error is None:
         return
     assert str(error), "an error without words"
@@ -67,7 +67,7 @@ def check_class(mode: str, mistake: Mistake, error: Exception | None) -> None:
 
 
 def check_agreement(mistake: Mistake, errors: dict[str, Exception | None]) -> None:
-    """Raise if an `except` for one way to call does not catch the error of another."""
+    """Raise if one way to call raises an incompatible error type."""
     if mistake.what in OTHER_COUNT or "executor" not in errors:
         return
     classes = {mode: type(error) for mode, error in errors.items()}
@@ -81,7 +81,7 @@ def check_agreement(mistake: Mistake, errors: dict[str, Exception | None]) -> No
 
 
 def check(mistake: Mistake) -> None:
-    """Make one mistake in each way."""
+    """Make one invalid call in each way."""
     errors = {mode: error_of(mx, mode, mistake) for mode in modes_of(mistake)}
     for mode, error in errors.items():
         check_class(mode, mistake, error)

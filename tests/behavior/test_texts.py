@@ -42,7 +42,7 @@ def test_every_program_is_recorded() -> None:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what each program does here, in the order in which MXNet ran them."""
+    """Return the output of each program, in the order in which MXNet ran them."""
     mx.util._log_once.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("texts"))
@@ -75,7 +75,7 @@ def test_logged_lines_match_mxnet(answers: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 def test_warnings_match_mxnet(answers: dict[str, Any]) -> None:
-    """Classes and beginnings of warnings; ours may say more."""
+    """Compare categories and the first words; our warnings may be longer."""
 
     def begin(warning: str) -> list[str]:
         return warning.split()[:6]

@@ -370,7 +370,7 @@ def _branches():
 
 
 def test_quantize_nodes_are_named_after_their_input():
-    """MXNet numbers the outputs of operators that give them no name, such as Flatten."""
+    """MXNet numbers the outputs of operators without output names, such as Flatten."""
     symbol, params = _branches()
     made, _, _ = quant.quantize_model(symbol, params, {}, label_names=None, calib_mode="none")
     found = [n for n in made.get_internals().list_outputs() if "_quantize_output0" in n]
@@ -378,7 +378,7 @@ def test_quantize_nodes_are_named_after_their_input():
 
 
 def test_smart_mode_keeps_sums_of_float_arrays_in_float32():
-    """In mode smart, as in MXNet; the pooled array is in 8 bits for the convolution alone."""
+    """As in MXNet; only the convolution reads the pooled array in 8 bits."""
     symbol, params = _branches()
     for mode, wanted in (("smart", False), ("full", True)):
         made, _, _ = quant.quantize_model(
@@ -421,7 +421,7 @@ def _params(symbol, shape):
 
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
 def test_module_binds_a_quantized_model_with_biases(granularity):
-    """Types of biases and shapes of ranges are inferred or written on the variables."""
+    """Dtypes of biases and shapes of ranges are inferred or set on the variables."""
     net, shape = _layers(), (2, 3, 4, 4)
     args = _params(net, shape)
     data = mx.nd.array(STEPS_RNG.uniform(-1, 1, shape))
@@ -440,7 +440,7 @@ def test_module_binds_a_quantized_model_with_biases(granularity):
 
 
 def test_dtype_of_8_bit_bias_is_inferred():
-    """As in MXNet 1.9.1; a bias that says int32 keeps its type."""
+    """As in MXNet 1.9.1; a bias declared as int32 keeps its dtype."""
     small, _ = quant._quantize_symbol(_layers(), mx.cpu(), offline_params=["conv_weight"])
     assert "conv_weight" in small.list_arguments()
     params = ["conv_weight", "conv_bias", "fc_weight", "fc_bias"]
@@ -465,7 +465,7 @@ def test_private_steps_quantize_parameters_and_write_ranges():
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "auto"])
 def test_optimal_threshold_of_a_single_bin_is_its_edge(dtype):
-    """All values at one end of the histogram leave nothing to clip."""
+    """Nothing is clipped if all values are in the last bin."""
     edges = [4 / 999 * i - 2 for i in range(999)] + [2]
     histogram = ([0] * 998 + [1000], edges, -2, 2, 2)
     assert quant._get_optimal_threshold(histogram, dtype, num_quantized_bins=5)[2] == 2
@@ -476,7 +476,7 @@ def test_optimal_threshold_of_a_single_bin_is_its_edge(dtype):
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("rank", [2, 3])
 def test_quantized_convolution_adds_biases_along_channels(dtype, rank):
-    """Where one step of everything is one, sums are those of the integers, to one step."""
+    """With quantization steps of 1, sums equal those of integers up to 1."""
     x = STEPS_RNG.randint(0 if dtype == "uint8" else -127, 127, (1, 3, *(6,) * rank))
     w, b = STEPS_RNG.randint(-127, 127, (6, 3, *(3,) * rank)), STEPS_RNG.randint(-127, 127, 6)
     ends = {
@@ -492,7 +492,7 @@ def test_quantized_convolution_adds_biases_along_channels(dtype, rank):
 
 
 def test_infer_shape_of_ranges_of_pooling_and_flatten():
-    """`simple_bind` needs the shape of the data only."""
+    """`simple_bind` needs only the shape of the data."""
     data = S.var("data", shape=(1, 2, 8, 8), dtype="int8")
     low, high = S.var("low"), S.var("high")
     pooled = S.contrib.quantized_pooling(data, low, high, kernel=(2, 2), pool_type="max")
@@ -501,7 +501,7 @@ def test_infer_shape_of_ranges_of_pooling_and_flatten():
 
 
 def test_recurrent_networks_with_states_are_quantized():
-    """A batch may hold states in a list; layers without an 8-bit form stay as they are."""
+    """A batch can contain a list of states; layers without an 8-bit version are unchanged."""
     net = mx.gluon.rnn.LSTM(hidden_size=4)
     net.initialize()
     net.hybridize()

@@ -20,7 +20,7 @@ MAX_SECONDS = 600
 
 
 class Mutation(NamedTuple):
-    """A text in a module that is replaced, and the tests that have to notice."""
+    """A replacement in the text of a module, and the tests that must detect it."""
 
     module: str
     old: str
@@ -120,7 +120,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def run_with(number: int) -> int:
-    """Run the tests with one mistake, in this process."""
+    """Run the tests with one bug, in this process."""
     import pytest
 
     mutation = MUTATIONS[number]
@@ -132,7 +132,7 @@ def run_with(number: int) -> int:
 
 
 def main() -> int:
-    """Run the tests once for each mistake; return how many mistakes were missed."""
+    """Run the tests once for each bug; return how many bugs were missed."""
     missed = 0
     for number, mutation in enumerate(MUTATIONS):
         answer = subprocess.run(

@@ -105,7 +105,7 @@ def found(folder):
 
 
 def dies_at(step, folder, content):
-    """Save in a child that is killed before its n-th change of the folder; return if it was."""
+    """Save in a child, killed before its n-th change of the folder; return if it was killed."""
     child = os.fork()
     if child == 0:
         count = 0

@@ -72,7 +72,7 @@ def csr(stored=(2,), shape=(2, 3), indptr=(0, 1, 2), indices=(0, 2)):
 
 
 def same(a, b):
-    """Tell whether two read arrays are equal in kind, shape, type and value."""
+    """Return whether two arrays are equal in kind, shape, dtype and value."""
     if isinstance(a, torch.Tensor):
         return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
     return type(a) is type(b) and a.shape == b.shape and all(map(same, a[1:], b[1:]))
@@ -453,7 +453,7 @@ def remove(raw: bytearray, chance: random.Random) -> None:
 
 
 def inflate(raw: bytearray, chance: random.Random) -> None:
-    """Put a large number where a count, a size or a length may stand."""
+    """Insert a large number where a count, a size or a length can be."""
     width, layout = chance.choice(((4, "<I"), (8, "<Q")))
     at = chance.randrange(0, max(1, len(raw) - width), 4)
     number = chance.choice(LARGE) & (2 ** (8 * width) - 1)
@@ -461,7 +461,7 @@ def inflate(raw: bytearray, chance: random.Random) -> None:
 
 
 def check_valid(found: object, size: int) -> None:
-    """Look at everything in a result, so that a wrong tensor would show."""
+    """Read everything in a result, so that an invalid tensor would fail."""
     assert isinstance(found, list | dict)
     for array in found.values() if isinstance(found, dict) else found:
         assert isinstance(array, torch.Tensor | RowSparse | CSR)

@@ -31,7 +31,7 @@ NUMBERS = (0, 1, 4, 0xFF, 0xFFFF, 2**29 - 1, 2**29, 2**30, 3 << 29, 2**31, 2**32
 
 
 class Damaged:
-    """Bytes under attack that remember which of the original bytes they are (-1: none of them)."""
+    """Bytes with random damage, and the original position of each byte (-1: inserted)."""
 
     def __init__(self, raw: bytes, chance: random.Random) -> None:
         self.raw = bytearray(raw)
@@ -65,12 +65,12 @@ class Damaged:
         self.put(self.place(), b"", self.chance.choice((1, 2, 4, 9, 100)))
 
     def number(self) -> None:
-        """Put a telling number where a flag and length may stand."""
+        """Insert a special number where a flag and length can be."""
         at = self.place() // 4 * 4
         self.put(at, struct.pack("<I", self.chance.choice(NUMBERS)), 4)
 
     def false_head(self) -> None:
-        """Put in what looks like the beginning of a record."""
+        """Insert bytes that look like the head of a record."""
         word = struct.pack("<I", self.chance.choice((*NUMBERS, self.chance.randrange(4000))))
         self.put(self.place(), MAGIC_BYTES + word, self.chance.choice((0, 8)))
 
@@ -81,7 +81,7 @@ class Damaged:
         return bytes(self.raw)
 
     def places(self) -> dict[int, int]:
-        """Return where each original byte stands now."""
+        """Return the current position of each original byte."""
         return {origin: at for at, origin in enumerate(self.origin)}
 
 
@@ -96,7 +96,7 @@ def payloads() -> list[bytes]:
 
 
 def surviving(payloads: list[bytes], damaged: Damaged) -> list[bytes]:
-    """Return the payloads whose records still stand together, byte for byte."""
+    """Return the payloads whose records are intact."""
     begin, left, places = 0, [], damaged.places()
     for payload in payloads:
         end = begin + len(encode(payload))
@@ -122,7 +122,7 @@ def read_all(reader: RecordReader) -> int:
 
 
 def attacked(payloads: list[bytes], chance: random.Random) -> tuple[bytes, list[bytes]]:
-    """Return the bytes of a damaged file, and the payloads that damage spared."""
+    """Return the bytes of a damaged file, and the payloads that are intact."""
     some = chance.sample(payloads[:-1], 12)
     damaged = Damaged(b"".join(map(encode, some)), chance)
     return damaged.attack(), surviving(some, damaged)

@@ -63,7 +63,7 @@ def test_damaged_tree_raises(tmp_path, tree):
 
 
 def test_safetensors_interoperate_with_the_safetensors_library(tmp_path: pathlib.Path) -> None:
-    """What we write others read, and the other way round, with dtypes."""
+    """In both directions, with all dtypes."""
     path = str(tmp_path / "x.safetensors")
     arrays = {"a": mx.nd.array([[1, 2]]), "b": mx.nd.array([3], dtype="int64")}
     arrays["c"] = mx.nd.ones((2,)).astype("float16")
@@ -79,7 +79,7 @@ def test_safetensors_interoperate_with_the_safetensors_library(tmp_path: pathlib
 
 
 def test_blocks_save_and_load_safetensors_by_suffix(tmp_path: pathlib.Path) -> None:
-    """Parameters, shared ones too, by the name of the file alone."""
+    """Including shared parameters."""
     path = str(tmp_path / "net.safetensors")
     nets = [mx.gluon.nn.Dense(2, in_units=3, prefix=f"n{i}_") for i in range(2)]
     for net in nets:
@@ -111,7 +111,7 @@ def _hostile(header: dict | bytes, data: bytes = b"", claim: int | None = None) 
     ids=["empty", "pickle", "header", "nesting", "huge", "short", "dtype", "offsets"],
 )
 def test_damaged_safetensors_raise(content: bytes, tmp_path: pathlib.Path) -> None:
-    """The error names the file; nothing of the claimed size is allocated."""
+    """The error names the file; the claimed size is not allocated."""
     path = tmp_path / "bad.safetensors"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"bad\.safetensors is not a valid"):
@@ -119,7 +119,7 @@ def test_damaged_safetensors_raise(content: bytes, tmp_path: pathlib.Path) -> No
 
 
 def test_unsupported_values_for_safetensors_raise_and_write_nothing(tmp_path: pathlib.Path) -> None:
-    """A list has no names, and sparse arrays are not dense."""
+    """Lists have no names, and sparse arrays are not dense."""
     path = tmp_path / "x.safetensors"
     with pytest.raises(MXNetError, match="dict"):
         mx.nd.save(str(path), [mx.nd.ones((1,))])

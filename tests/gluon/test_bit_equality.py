@@ -42,14 +42,14 @@ def _check_layer(case: Case) -> None:
 @pytest.mark.filterwarnings("ignore:All children of this Sequential layer")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hybridized_layers_equal_eager_layers_bit_for_bit(family: str) -> None:
-    """Outputs, gradients and states of every layer, loss and cell."""
+    """Compare outputs, gradients and states of every layer, loss and cell."""
     check_each({case.key: case for case in FAMILIES[family]}, _check_layer)
 
 
 @pytest.mark.parametrize("name", ZOO)
 @pytest.mark.slow
 def test_hybridized_zoo_networks_equal_eager_ones_bit_for_bit(name: str) -> None:
-    """A prediction, then a training step with all its gradients."""
+    """Compare a prediction, then a training step with all its gradients."""
     net = vision.get_model(name, classes=10)
     net.initialize(mx.init.Xavier(rnd_type="uniform"))
     x = nd.array(np.random.RandomState(0).rand(2, 3, 64, 64))

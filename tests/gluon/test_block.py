@@ -333,7 +333,7 @@ def test_failed_load_keeps_deferred_initialization(tmp_path):
 
 
 class NamedOtherwise(gluon.Block):
-    """A block whose attributes and parameters have different names, some of them the same."""
+    """A block whose attributes and parameters have different names."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)

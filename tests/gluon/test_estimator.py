@@ -469,7 +469,7 @@ class Killed(BaseException):
 
 
 class Killer(BatchEnd):
-    """Ends the process, so to speak, after some batches."""
+    """Raises after some batches, to simulate a kill."""
 
     def __init__(self, after):
         self._after, self._seen = lambda: after, []

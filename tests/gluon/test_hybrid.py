@@ -24,7 +24,7 @@ def batch(size):
 
 
 def answers(net, training):
-    """Return output, gradients and running statistics of two batches."""
+    """Return outputs, gradients and running statistics of two batches."""
     found = []
     for size in (5, 3):
         mx.random.seed(7)
@@ -331,7 +331,7 @@ def test_loops_inside_blocks_hybridize_and_export(tmp_path):
 
 
 class Thinned(gluon.Parameter):
-    """A parameter of one's own class: what it answers is made anew each time."""
+    """A parameter subclass whose `data` returns a new array each time."""
 
     asked = 0
 

@@ -134,7 +134,7 @@ def test_export_and_import_roundtrip(tmp_path):
 
 
 class Watch(Interpreter):
-    """Notes the operators of eager calls."""
+    """Records the operators of eager calls."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -192,7 +192,7 @@ def test_recorded_graph_of_fused_cross_entropy_has_its_operators() -> None:
 
 
 def test_cross_entropy_gradient_of_labels_is_zero():
-    """Also where the loss of rows runs in one kernel, in a first call and in a known one."""
+    """Also for the fused kernel, in a first and in a cached call."""
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     pred, label = mx.nd.ones((2, 3)), mx.nd.array([0, 1])
     pred.attach_grad()

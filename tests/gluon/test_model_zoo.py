@@ -45,7 +45,7 @@ def test_eager_output_equals_hybrid_output(name):
 
 
 def layers_of(name):
-    """Return the operators of a network with their attributes, but for numbers of channels."""
+    """Return the operators of a network with their attributes, except channel counts."""
     net = vision.get_model(name)
     nodes = json.loads(net(mx.sym.var("data")).tojson())["nodes"]
     sizes = ("num_filter", "num_group", "num_hidden", "num_args")
@@ -57,7 +57,7 @@ def layers_of(name):
 
 
 def test_tested_networks_cover_all_layers_of_the_zoo():
-    """Only a network of each family is run and converted: the others repeat its layers."""
+    """Only one network of each family runs and is converted: the others have the same layers."""
     run = set().union(*map(layers_of, SEEN))
     others = {name: layers_of(name) - run for name in vision.MODELS if name not in SEEN}
     assert {name: layers for name, layers in others.items() if layers} == {}
@@ -77,7 +77,7 @@ NAME = "mobilenetv2_0.25"
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
-    """A small network's file, under the hash that the store is made to expect."""
+    """The file of a small network, with the hash that the store expects."""
     net = vision.get_model(NAME)
     net.initialize()
     net(mx.nd.zeros((1, 3, 32, 32)))

@@ -165,7 +165,7 @@ def test_layer_called_without_states_returns_output_only(hybridize, tmp_path):
 
 @pytest.mark.parametrize("func", [nd.zeros, nd.ones, nd.random.uniform, nd.random.normal])
 def test_begin_state_accepts_functions_of_a_shape(func):
-    """``__layout__`` comes along; operators pass over such notes."""
+    """``__layout__`` is passed too; operators ignore it."""
     for cell in (rnn.LSTM(3), rnn.LSTMCell(3)):
         states = cell.begin_state(batch_size=2, func=func)
         assert [s.shape[-2:] for s in states] == [(2, 3), (2, 3)]

@@ -607,7 +607,7 @@ def test_datasets_and_loaders_work_in_both_frameworks():
 
 @pytest.mark.parametrize("hybridized", [False, True])
 def test_forward_hooks_of_submodules_are_called(hybridized: bool) -> None:
-    """They see tensors of the graph, which then belong to the loss."""
+    """Hooks receive tensors with gradients, which can be added to the loss."""
     net = nn.HybridSequential()
     net.add(nn.Dense(3, in_units=2), nn.Activation("relu"), nn.Dense(1, in_units=3))
     net.initialize(mx.init.One())
@@ -637,7 +637,7 @@ def test_forward_hooks_of_submodules_are_called(hybridized: bool) -> None:
 
 
 def test_submodule_hooks_that_replace_values_raise() -> None:
-    """They cannot be obeyed, so that they are not ignored in silence."""
+    """They cannot be applied, so they raise instead of being ignored."""
     net = nn.HybridSequential()
     net.add(nn.Dense(1, in_units=2))
     net.initialize()

@@ -311,7 +311,7 @@ def test_kvstore_of_a_wrong_type_raises():
 
 
 class RecordingStore(mx.kvstore.KVStoreBase):
-    """A user's own store: keeps what the trainer asks for, and adds 1 where it updates."""
+    """A custom store that records calls, and adds 1 when it updates."""
 
     type, rank, num_workers = "recording", 0, 1
 

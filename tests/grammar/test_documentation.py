@@ -20,7 +20,7 @@ PACKAGES = group_by(OPERATORS, lambda op: ".".join(op.function.__module__.split(
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstring_examples_run(package: str) -> None:
-    """Docstrings have a sentence and an example, which gives what it shows."""
+    """Every docstring has a sentence and an example with correct output."""
     check_each({op.name: op for op in PACKAGES[package]}, _run_examples)
 
 
@@ -39,7 +39,7 @@ def _run_examples(op: Op) -> None:
 
 
 def test_every_parameter_is_documented() -> None:
-    """It is the operator's own, or the glossary's; the operator's own name real parameters."""
+    """In the docstring or in the glossary; docstrings name only existing parameters."""
     check_each({op.name: op for op in OPERATORS}, _check_parameters)
 
 

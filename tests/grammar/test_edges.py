@@ -43,8 +43,6 @@ CHANGES = {
 
 @for_rows(lambda row: row.inputs and not registry.get(row.op).value_dependent, at_most=2)
 def test_unusual_inputs_return_or_raise_an_mxnet_error(family: str, rows: list[Row]) -> None:
-    """Only errors of MXNet's kinds, which say something, may come out."""
-
     def check(row: Row) -> None:
         for name, change in CHANGES.items():
             try:

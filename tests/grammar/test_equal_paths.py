@@ -48,7 +48,7 @@ def _is_repeatable(row: Row) -> bool:
 
 @for_rows(_is_repeatable, at_most=12)
 def test_all_call_paths_return_equal_values_and_dtypes(family: str, rows: list[Row]) -> None:
-    """A call gives the same whatever happened before, up to rounding: kernels may be others."""
+    """Equal up to rounding: kernels may differ."""
 
     def check(row: Row) -> None:
         found = {name: run() for name, run in _paths(row).items()}
@@ -100,7 +100,7 @@ def _eager(text: str) -> Callable[[], Any]:
 
 
 def _warm(text: str) -> Callable[[], Any]:
-    """Return the call after one of the same form has worked, so that it is cached."""
+    """Return the call, after a successful call of the same form has been cached."""
     run = _eager(text)
     fine = {name: mx.nd.ones((2, 2)) for name in SHAPES}
     with contextlib.suppress(mx.MXNetError):
@@ -147,7 +147,7 @@ class _Misused(mx.gluon.HybridBlock):
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @pytest.mark.parametrize(("text", "named"), MISUSES.values(), ids=MISUSES.keys())
 def test_graph_and_eager_errors_have_the_same_class(text: str, named: str) -> None:
-    """A graph also names the node, so its message is longer; what it catches is the same."""
+    """The message of a graph also names the node."""
     cold = _error(_eager(text))
     net = _Misused(text)
     net.hybridize()

@@ -20,7 +20,7 @@ TORCH_WORDS = re.compile(
 
 
 def misfits(array: NDArray) -> Iterator[NDArray]:
-    """Yield what a user may give in place of an array."""
+    """Yield invalid values for an array argument."""
     yield mx.nd.concat(array, array, dim=array.ndim - 1)
     yield array.reshape((-1,))
     yield array.expand_dims(0)
@@ -29,7 +29,7 @@ def misfits(array: NDArray) -> Iterator[NDArray]:
 
 
 def errors(row: Row) -> Iterator[Exception]:
-    """Yield what an operator raises when one of its inputs is another one."""
+    """Yield the errors of an operator for each invalid input."""
     given = arrays_of(row)
     for i, array in enumerate(given):
         if not isinstance(array, NDArray) or array.stype != "default" or not array.ndim:

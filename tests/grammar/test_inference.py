@@ -33,7 +33,7 @@ def _has_fixed_shape(row: Row) -> bool:
 
 @for_rows(_has_fixed_shape)
 def test_inferred_shapes_equal_those_of_results(family: str, rows: list[Row]) -> None:
-    """From full input shapes follow the output shapes."""
+    """Infer output shapes from complete input shapes."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
@@ -46,7 +46,7 @@ def test_inferred_shapes_equal_those_of_results(family: str, rows: list[Row]) ->
 
 @for_rows(_has_fixed_shape)
 def test_inference_with_unknown_batch_size_is_compatible(family: str, rows: list[Row]) -> None:
-    """With the first size of every input unknown, nothing wrong is inferred."""
+    """With the first size of every input unknown, no inferred shape is wrong."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
@@ -61,7 +61,7 @@ def test_inference_with_unknown_batch_size_is_compatible(family: str, rows: list
 
 
 def test_inferred_dtypes_equal_those_of_results(family: str, rows: list[Row]) -> None:
-    """From input dtypes follow the output dtypes."""
+    """Infer output dtypes from input dtypes."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)

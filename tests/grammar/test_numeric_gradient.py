@@ -34,7 +34,7 @@ def _is_derived(row: Row) -> bool:
 
 @for_rows(_is_derived, at_most=2)
 def test_gradients_match_finite_differences(family: str, rows: list[Row]) -> None:
-    """In float64, for a few elements of each input of the operator's first such row."""
+    """In float64, for a few elements of each input of the operator's first applicable row."""
 
     def check(row: Row) -> None:
         arrays = [

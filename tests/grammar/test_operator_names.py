@@ -55,7 +55,7 @@ def _skipped(tree: ast.AST) -> set[int]:
 
 
 def names_in(path: pathlib.Path) -> list[tuple[int, str]]:
-    """Return the operator names that stand as text in a file, with their lines."""
+    """Return the operator names in the strings of a file, with their lines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = _skipped(tree)
     known = set(registry.names())

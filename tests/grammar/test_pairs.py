@@ -27,7 +27,7 @@ def _is_checked(title: str) -> bool:
 
 
 def _check(pair: Pair) -> None:
-    """Compare the ways to run a pair; what one refuses, the others refuse."""
+    """Compare the ways to run a pair; all or none of them raise."""
     ways: dict[str, Callable[[Pair], Results]] = {f.name: f for f in FORMS if f.applies(pair)}
     try:
         expected = pair.expected

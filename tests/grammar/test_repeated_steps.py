@@ -25,7 +25,7 @@ def _executor(row: Row) -> mx.executor.Executor:
 
 
 def _step(executor: mx.executor.Executor, row: Row, factor: float) -> list[np.ndarray]:
-    """Return outputs and gradients of one step on the row's arrays, the real ones multiplied."""
+    """Return outputs and gradients of one step on the row's arrays, floating-point ones scaled."""
     for i, array in enumerate(arrays_of(row)):
         target = executor.arg_dict.get(f"in{i}")
         if target is not None and np.dtype(array.dtype).kind == "f":

@@ -11,7 +11,7 @@ LIST = pathlib.Path(__file__).parent / "without_rows.txt"
 
 
 def test_every_operator_has_a_sample_row_or_is_listed() -> None:
-    """What is random, mutates its inputs or holds graphs has tests of its own instead."""
+    """Operators that are random, mutate inputs or hold graphs have separate tests."""
     listed = {line.split("#")[0].strip() for line in LIST.read_text().splitlines()} - {""}
     rows = {registry.get(op).name for _, op in sampled()}
     without = {op.name for op in registry.operators()} - rows

@@ -51,7 +51,6 @@ def _private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_private_torch_names_occur_only_in_one_module() -> None:
-    """Everything else uses torch's public names."""
     wrong = []
     for folder in (ROOT, ROOT.parent / "mxnext_cli"):
         for path in sorted(folder.rglob("*.py")):
@@ -67,7 +66,7 @@ def test_private_torch_names_occur_only_in_one_module() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 def test_results_without_private_torch_apis_are_equal(tmp_path: Path) -> None:
-    """Each part is taken away in turn; the public alternative gives the same results."""
+    """Each API is removed in turn; its public alternative gives the same results."""
     path = tmp_path / "results"
     command = [sys.executable, "-m", "tests.grammar.without_private", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}

@@ -30,7 +30,7 @@ KEPT = {
 
 @for_rows(lambda row: row.has_gradients, at_most=3)
 def test_backward_writes_gradients_of_all_inputs(family: str, rows: list[Row]) -> None:
-    """In a first call of an operator and in one that is known."""
+    """In a first and in a cached call."""
 
     def check(row: Row) -> None:
         op, kept = registry.get(row.op), KEPT.get(row.op, "").split()

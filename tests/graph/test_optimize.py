@@ -173,7 +173,7 @@ def agree(first, second, rtol=1e-5):
 
 
 def check(net, x):
-    """Compare the hybridized block with the eager one, twice: the second call uses what is kept."""
+    """Compare the hybridized block with the eager one, twice: the second call is cached."""
     net.hybridize(active=False)
     plain = results(net, x)
     net.hybridize()
@@ -278,7 +278,7 @@ def test_optimized_prediction_uses_updated_parameters():
 
 
 def eagerly(net, x):
-    """Return results without the prepared graph, which stays as it is."""
+    """Return results without the compiled graph, which is kept."""
     net.apply(lambda block: setattr(block, "_active", False))
     plain = results(net, x)
     net.apply(lambda block: setattr(block, "_active", True))
@@ -504,7 +504,7 @@ def build(name):
 
 
 def outputs(net, x):
-    """Return predictions and, of training in double precision, loss, gradients and statistics."""
+    """Return predictions, and from training in float64 loss, gradients and statistics."""
     net.hybridize()
     predictions = [net(x).asnumpy() for _ in range(3)]
     net.cast("float64")
@@ -529,7 +529,7 @@ def test_networks_compute_the_same_with_and_without_passes(name, monkeypatch):
 
 
 def test_common_subexpressions_are_merged(monkeypatch):
-    """Nodes are merged by operator, attributes and inputs; random ones and heads stay apart."""
+    """Nodes are merged by operator, attributes and inputs, except random ones and heads."""
     x = mx.sym.var("x")
     same = mx.sym.exp(x, name="e1") * mx.sym.exp(x, name="e2")
     net = mx.sym.Group([same, mx.sym.exp(x, name="e3"), mx.sym.Dropout(same, p=0.5, name="d")])

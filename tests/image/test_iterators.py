@@ -268,7 +268,7 @@ def test_sync_label_shape_with_a_different_object_width_raises(tmp_path):
 
 
 def test_random_state_is_read_once_per_image(three_records, monkeypatch):
-    """Python builds 624 words to show its state; a draw takes a hundredth of that."""
+    """Reading Python's random state copies 624 words; a draw is a hundred times faster."""
     asked = []
     monkeypatch.setattr(mx.image.chance, "streams_are_seeded", lambda: asked.append(1) or False)
     make(rand_crop=True, rand_mirror=True, brightness=0.1, pca_noise=0.1, **three_records).next()

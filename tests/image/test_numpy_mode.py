@@ -40,7 +40,6 @@ def test_image_functions_return_np_arrays(picture: bytes) -> None:
 
 
 def test_transforms_in_a_loader_return_np_arrays(picture: bytes) -> None:
-    """A pipeline of transforms gives batches of `mx.np` arrays."""
     change = transforms.Compose(
         [transforms.Resize(6), transforms.CenterCrop(4), transforms.ToTensor()]
     )

@@ -211,7 +211,7 @@ CASES = list(image_cases.calls(mx))
 
 
 def tolerance(name: str, dtype: np.dtype) -> float:
-    """Whole numbers may differ by one where JPEG or OpenCV's version rounds otherwise."""
+    """Integers may differ by one if JPEG or OpenCV's version rounds differently."""
     if dtype == np.uint8:
         return 1 if "jpeg" in name or "esize" in name or "rop" in name.lower() else 0
     return 2e-2 if dtype == np.float16 else 2e-3

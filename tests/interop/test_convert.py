@@ -48,7 +48,7 @@ def _dense() -> mx.gluon.HybridBlock:
 
 @pytest.mark.parametrize("target", ["net.onnx", pytest.param("net.pt2", marks=pytest.mark.slow)])
 def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.Path) -> None:
-    """Random, edge and given inputs, with absolute and relative errors."""
+    """Random, edge and passed inputs, with absolute and relative errors."""
     given = {"data": np.full((2, 4), 3.0)}
     report = mx.convert.convert(_dense(), tmp_path / target, shapes=[(2, 4)], inputs=given)
     assert {"normal", "zeros", "ones", "alternating", "given 0"} <= set(report.rows)
@@ -59,7 +59,7 @@ def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.
 
 
 def test_parameters_are_initializers_but_not_inputs(tmp_path: pathlib.Path) -> None:
-    """Parameters are constants, which runtimes may fold."""
+    """Runtimes can then fold them as constants."""
     import onnx
 
     mx.convert.convert(_dense(), tmp_path / "net.onnx", shapes=[(2, 4)])
@@ -69,7 +69,7 @@ def test_parameters_are_initializers_but_not_inputs(tmp_path: pathlib.Path) -> N
 
 
 def test_mismatch_raises_and_writes_no_file(tmp_path: pathlib.Path, monkeypatch) -> None:
-    """A wrong conversion is an error that shows the numbers; no file appears."""
+    """The error shows the differences."""
     target = tmp_path / "net.onnx"
     wrong = [np.full((2, 3), 9.0, np.float32)]
     monkeypatch.setattr(conversion, "run_file", lambda file, cases: dict.fromkeys(cases, wrong))
@@ -79,7 +79,7 @@ def test_mismatch_raises_and_writes_no_file(tmp_path: pathlib.Path, monkeypatch)
 
 
 def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
-    """A name that ends in -int8 is the prefix of both files; the format alone writes nothing."""
+    """A name ending in -int8 is the prefix of both files; the bare format writes nothing."""
     given = {"data": np.linspace(-1, 1, 8).reshape(2, 4)}
     report = mx.convert.convert(_dense(), tmp_path / "net-int8", shapes=[(2, 4)], inputs=given)
     assert 0 < report.largest.relative < report.tolerance == 0.1
@@ -93,7 +93,7 @@ def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize("to", ["onnx", "torch"])
 def test_int8_models_are_converted_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
-    """They compute what the graph says, though compiled layers here round less often."""
+    """They follow the graph; compiled layers round less often."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(), nn.Dense(3))
     net.initialize(mx.init.Xavier())
@@ -105,7 +105,7 @@ def test_int8_models_are_converted_to_other_formats(tmp_path: pathlib.Path, to: 
 
 
 def test_wrong_int8_input_name_raises() -> None:
-    """A wrong name is an error that lists the right ones."""
+    """The error lists the valid names."""
     with pytest.raises(InvalidValue, match="no input 'picture'; its inputs: data"):
         mx.convert.convert(_dense(), "int8", shapes=[(2, 4)], inputs={"picture": np.ones((2, 4))})
 
@@ -135,7 +135,7 @@ def _checkpoint(kind: str, folder: pathlib.Path) -> tuple:
 
 @pytest.mark.parametrize("kind", ["gluon", "module", "old"])
 def test_converted_checkpoints_run_without_mxnet(kind: str, tmp_path: pathlib.Path) -> None:
-    """A Gluon export, a Module's checkpoint and a file of MXNet 0.8, out by ONNX."""
+    """A Gluon export, a Module checkpoint and a file of MXNet 0.8, through ONNX."""
     symbol, params, data = _checkpoint(kind, tmp_path)
     model, given, result = (str(tmp_path / n) for n in ("m.onnx", "in.npy", "out.npy"))
     report = mx.convert.convert(symbol, model, shapes=[data.shape], params=params)
@@ -151,7 +151,7 @@ def test_converted_checkpoints_run_without_mxnet(kind: str, tmp_path: pathlib.Pa
 
 
 def test_convert_parameters_to_safetensors(tmp_path: pathlib.Path) -> None:
-    """Names are the places in the tree of blocks."""
+    """Parameters are named by their position in the tree of blocks."""
     net = _dense()
     path = tmp_path / "net.safetensors"
     assert mx.convert.convert(net, path).passed
@@ -161,7 +161,7 @@ def test_convert_parameters_to_safetensors(tmp_path: pathlib.Path) -> None:
 
 
 def test_wrong_targets_and_missing_shapes_raise() -> None:
-    """What is needed is said before anything runs."""
+    """They raise before anything runs."""
     with pytest.raises(InvalidValue, match=r"\.onnx"):
         mx.convert.convert(_dense(), to="net.xyz", shapes=[(1, 4)])
     with pytest.raises(InvalidValue, match="shapes is needed"):
@@ -169,7 +169,7 @@ def test_wrong_targets_and_missing_shapes_raise() -> None:
 
 
 def test_nan_on_one_side_is_a_mismatch() -> None:
-    """NaN against a number is an infinite error; NaN against NaN is none."""
+    """NaN against a number is an infinite error; NaN against NaN is no error."""
     nan, one = np.array([np.nan]), np.array([1.0])
     assert compare([nan], [one]) == [Difference(np.inf, np.inf)]
     assert compare([nan], [nan]) == [Difference(0.0, 0.0)]
@@ -179,7 +179,6 @@ def test_nan_on_one_side_is_a_mismatch() -> None:
 
 
 def test_deferred_parameters_are_initialized_from_input_shapes() -> None:
-    """Parameters whose initialization was deferred are initialized by the given shapes."""
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(2, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
     net.initialize()
@@ -197,7 +196,7 @@ def _detector() -> mx.gluon.HybridBlock:
 
 @pytest.mark.parametrize("is_detector", [True, False])
 def test_detections_are_compared_as_sets_of_rows(is_detector: bool, monkeypatch) -> None:
-    """Rows in another order are the same detections, and other outputs elsewhere."""
+    """The order of rows matters only for other outputs."""
     run_file = conversion.run_file
 
     def reversed_rows(*arguments: Any) -> dict[str, list[np.ndarray]]:
@@ -215,7 +214,7 @@ def test_detections_are_compared_as_sets_of_rows(is_detector: bool, monkeypatch)
 
 
 def test_difference_of_row_sets_uses_nearest_rows() -> None:
-    """Empty rows do not count; a missing row or NaN is an error."""
+    """Empty rows are ignored; a missing row or NaN is an error."""
     rows = np.array([[[0, 0.9, 1, 2], [1, 0.8, 3, 4], [-1, 0.7, 5, 6]]])
     other = rows[:, [1, 2, 0]].copy()
     other[0, 1, 1:] = 9  # of an empty row
@@ -230,7 +229,7 @@ def test_difference_of_row_sets_uses_nearest_rows() -> None:
 
 
 def test_batch_size_is_dynamic_by_default() -> None:
-    """The report says which sizes are frozen, and why."""
+    """The report lists frozen sizes with the reason."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
     net.initialize()
@@ -250,7 +249,7 @@ def test_batch_size_is_dynamic_by_default() -> None:
 
 
 def test_batch_size_is_frozen_if_the_format_requires_it(monkeypatch) -> None:
-    """What the batch is frozen for is in the report; a requested size is an error."""
+    """The report gives the reason; explicitly requested sizes raise."""
     write = conversion._onnx_model
 
     def refuse_free_sizes(source: Any, sizes: Any, opset: int) -> Any:
@@ -267,7 +266,7 @@ def test_batch_size_is_frozen_if_the_format_requires_it(monkeypatch) -> None:
 
 
 def test_batch_size_is_frozen_if_the_graph_fixes_it() -> None:
-    """A reshape to the batch of training takes no other."""
+    """For example by a reshape to the training batch size."""
     data = mx.sym.reshape(mx.sym.var("data"), shape=(2, 2, 2)) + mx.sym.ones((2, 2, 2))
     report = mx.convert.convert(data, "onnx", shapes=[(2, 4)], params={})
     assert report.sizes == {"data": (2, 4)}
@@ -275,7 +274,7 @@ def test_batch_size_is_frozen_if_the_graph_fixes_it() -> None:
 
 
 def test_invalid_dynamic_shapes_raise() -> None:
-    """Other inputs, axes and ranks, and sizes that the parameters fix."""
+    """Wrong inputs, axes and ranks, and sizes that the parameters fix."""
     wrong = {
         "the graph and its parameters take no other size": {"data": {1: "width"}},
         "has no axis 2": {"data": {2: "height"}},
@@ -290,7 +289,7 @@ def test_invalid_dynamic_shapes_raise() -> None:
 
 @pytest.mark.slow
 def test_dynamic_height_in_torch_programs() -> None:
-    """Beside the batch; images must be larger than the kernel."""
+    """In addition to the batch; images must be larger than the kernel."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
     net.initialize()

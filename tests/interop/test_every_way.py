@@ -93,7 +93,7 @@ def _predicted(symbol: mx.sym.Symbol, params: dict, data: mx.nd.NDArray) -> np.n
 
 @pytest.mark.slow
 def test_checkpoints_convert_to_every_format(tmp_path: pathlib.Path) -> None:
-    """ONNX, torch and safetensors files give our numbers where mxnet cannot be imported."""
+    """ONNX, torch and safetensors files give equal outputs without mxnet."""
     wanted, params = {}, {}
     for kind in KINDS:
         symbol, stored, data = _checkpoint(kind, tmp_path)
@@ -114,7 +114,7 @@ def test_checkpoints_convert_to_every_format(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_mxnet_forks_report_their_exit_status(tmp_path: pathlib.Path) -> None:
-    """What the checks of converted files rely on."""
+    """Other tests of converted files rely on this."""
     python, options = sys.executable, {"timeout": 60, "cwd": tmp_path}
     code = "import torch.export, sys; print(sys.argv, flush=True); import mxnet"
     done = without_mxnet.run([python, "-c", code, "a"], **options)
@@ -126,7 +126,7 @@ def test_without_mxnet_forks_report_their_exit_status(tmp_path: pathlib.Path) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_onnx_models_roundtrip_to_checkpoints(kind: str, tmp_path: pathlib.Path) -> None:
-    """Out by ONNX and in again, saved as MXNet's two files: the same numbers."""
+    """Exported to ONNX, imported again, and saved as MXNet's two files."""
     symbol, stored, data = _checkpoint(kind, tmp_path)
     mx.convert.convert(symbol, tmp_path / "m.onnx", shapes=[data.shape], params=stored)
     made, args, aux = contrib_onnx.import_model(tmp_path / "m.onnx")
@@ -138,7 +138,7 @@ def test_onnx_models_roundtrip_to_checkpoints(kind: str, tmp_path: pathlib.Path)
 
 
 def test_safetensors_roundtrip(tmp_path: pathlib.Path) -> None:
-    """Parameters by suffix: saved, loaded into a new network."""
+    """Saved, and loaded into a new network."""
     net, data = _block("gluon")
     net.initialize(mx.init.Xavier())
     wanted = net(data).asnumpy()
@@ -149,7 +149,7 @@ def test_safetensors_roundtrip(tmp_path: pathlib.Path) -> None:
 
 
 def test_hf_urls_are_downloaded_by_huggingface_hub(tmp_path: pathlib.Path, monkeypatch) -> None:
-    """``hf://owner/name`` asks the hub's library for the file and loads it layer by layer."""
+    """``hf://owner/name`` downloads the file and loads it layer by layer."""
     import safetensors.torch
     import torch
 

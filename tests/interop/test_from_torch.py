@@ -74,7 +74,7 @@ def theirs() -> ResNet18:
 def test_pretrained_loads_torch_checkpoints(
     suffix: str, theirs: ResNet18, tmp_path: pathlib.Path
 ) -> None:
-    """`pretrained=` names a torch checkpoint; layers are matched in order."""
+    """Layers are matched in order."""
     path = str(tmp_path / f"resnet18.{suffix}")
     if suffix == "pth":
         torch.save(theirs.state_dict(), path)
@@ -89,7 +89,7 @@ def test_pretrained_loads_torch_checkpoints(
 
 
 def test_checkpoints_of_different_architectures_raise(theirs: ResNet18) -> None:
-    """Nothing is loaded unless everything fits."""
+    """Loading is all or nothing."""
     net = vision.resnet34_v1(classes=7)
     with pytest.raises(MXNetError, match="another architecture"):
         mx.convert.load_torch_parameters(net, theirs)
@@ -133,7 +133,7 @@ class SmallResNet(nn.Module):
 
 
 def test_bottleneck_strides_are_moved_to_match_torchvision() -> None:
-    """Shapes agree, but strides are elsewhere: the network is changed, and says so."""
+    """Shapes agree but strides differ: the network is changed with a warning."""
     theirs = randomize(SmallResNet())
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
     net.initialize()
@@ -148,7 +148,7 @@ def test_bottleneck_strides_are_moved_to_match_torchvision() -> None:
 
 
 def test_bottlenecks_convert_to_torchvision_names() -> None:
-    """Biases go into the running means; the strides that differ are in the list."""
+    """Biases are folded into running means; different strides are listed."""
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
     net.initialize(mx.init.Normal(0.3))
     data = torch.randn(1, 3, 64, 64)
@@ -172,7 +172,7 @@ def test_bottlenecks_convert_to_torchvision_names() -> None:
 
 
 def test_zoo_networks_convert_to_torchvision(theirs: ResNet18, monkeypatch) -> None:
-    """Where torchvision is installed; a difference is an error."""
+    """Compared with torchvision if it is installed."""
     net = vision.resnet18_v1(classes=7)
     mx.convert.load_torch_parameters(net, theirs)
     weights = to_torchvision(net, "resnet18_v1")
@@ -195,7 +195,6 @@ def test_zoo_networks_convert_to_torchvision(theirs: ResNet18, monkeypatch) -> N
 
 @pytest.mark.parametrize("name", ["mobilenetv2_1.0", "resnet18_v2"])
 def test_networks_missing_in_torchvision_raise(name: str) -> None:
-    """The architecture is another."""
     with pytest.raises(MXNetError, match="torchvision"):
         to_torchvision(vision.get_model(name), name)
 
@@ -247,7 +246,7 @@ class MobileNet(nn.Module):
 
 
 def test_torchvision_mobilenet_checkpoint_is_loaded(tmp_path: pathlib.Path) -> None:
-    """Ours has one more layer and no last bias; a checkpoint that does not fit changes nothing."""
+    """Ours has one more layer and no last bias; a mismatched checkpoint changes nothing."""
     theirs = randomize(MobileNet(4))
     path = str(tmp_path / "mobilenet_v2.pth")
     torch.save(theirs.state_dict(), path)
@@ -266,7 +265,7 @@ def test_torchvision_mobilenet_checkpoint_is_loaded(tmp_path: pathlib.Path) -> N
 
 
 def randomize(module: nn.Module) -> nn.Module:
-    """Fill all normalizations with numbers that matter; return the module for evaluation."""
+    """Fill all normalizations with random values; return the module in eval mode."""
     torch.manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
@@ -278,7 +277,7 @@ def randomize(module: nn.Module) -> nn.Module:
 
 
 def test_torch_modules_become_blocks(theirs: ResNet18) -> None:
-    """Any module that torch exports, compared on the example."""
+    """Any module that torch can export, compared on the example."""
     data = torch.randn(1, 3, 64, 64)
     block = mx.convert.from_torch(theirs, data)
     found = block(mx.nd.array(data.numpy())).asnumpy()
@@ -296,7 +295,7 @@ class _Evil:
 
 
 def test_pickles_that_run_code_raise(tmp_path: pathlib.Path) -> None:
-    """A checkpoint holds tensors, or is an error; nothing in it runs."""
+    """Checkpoints may contain only tensors; no code runs."""
     for name, content in {
         "evil.pth": pickle.dumps({"w": _Evil(tmp_path)}),
         "cut.pth": b"PK\x03\x04 cut",

@@ -20,7 +20,7 @@ COUNT = 120
 
 
 def _damaged(data: bytes, rng: random.Random) -> bytes:
-    """Return bytes with a few changes: other values, holes, repetitions, an early end."""
+    """Return bytes with a few changes: other values, holes, repetitions, truncation."""
     made = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 5])):
         at = rng.randrange(max(len(made), 1))
@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path], object]]] =
 
 @pytest.mark.parametrize("name", CASES)
 def test_damaged_files_load_or_raise(name: str, tmp_path: pathlib.Path) -> None:
-    """Whatever bytes are changed, there is an array or an MXNetError, and no other file."""
+    """Whatever bytes are changed, an array or an MXNetError results, and no other file."""
     make, read = CASES[name]
     whole, path, rng = make(), tmp_path / name, random.Random(0)
     refused = 0
@@ -114,14 +114,14 @@ def _model(op_type: str, names: str, attrs: dict, constants: dict) -> bytes:
 
 
 def test_onnx_file_with_valid_numbers_is_imported() -> None:
-    """What the next test refuses is the numbers."""
+    """So the next test fails because of its numbers."""
     model = _model("Tile", "x times", {}, {"times": [2, 1]})
     assert contrib_onnx.import_to_gluon(model)(mx.nd.ones((2, 2))).shape == (4, 2)
 
 
 @pytest.mark.parametrize("op_type", ATTACKS)
 def test_onnx_files_with_impossible_numbers_raise(op_type: str) -> None:
-    """The numbers are refused, at import or when the model runs; nothing large is allocated."""
+    """At import or at run time; nothing large is allocated."""
     model = _model(op_type, *ATTACKS[op_type])
     with pytest.raises(mx.MXNetError):
         block = contrib_onnx.import_to_gluon(model)

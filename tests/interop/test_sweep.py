@@ -35,7 +35,7 @@ STEP = 3  # a part of all `.pt2` files, some of each family; all of them take a 
 def test_operators_convert_to_torch_or_are_listed_exceptions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every third goes into a file; ``python -m tools.conversions`` prints the whole table."""
+    """Every third is written to a file; ``python -m tools.conversions`` prints the whole table."""
     monkeypatch.setattr(conversions, "subprocess", without_mxnet)
     outcomes = {o.operator: o for o in sweep(count=1, targets=("torch", "pt2"), step=STEP)}
     failed = {n: o.torch for n, o in outcomes.items() if o.torch != YES}

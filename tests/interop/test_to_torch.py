@@ -41,7 +41,6 @@ def _net() -> mx.gluon.HybridBlock:
 
 
 def test_state_dict_names_equal_those_of_save_parameters() -> None:
-    """The state dict has the names of `save_parameters`."""
     net = _net()
     module = net.to_torch()
     places = set(net._collect_params_with_prefix())
@@ -50,7 +49,6 @@ def test_state_dict_names_equal_those_of_save_parameters() -> None:
 
 
 def test_generated_code_uses_torch_functions_and_any_batch_size() -> None:
-    """Layers are torch's functions in order; the batch is free."""
     net = _net()
     module = net.to_torch(shapes=[(1, 2, 8, 8)])
     for word in ("torch.conv2d", "batch_norm", "max_pool2d", "leaky_relu", "linear"):
@@ -63,7 +61,6 @@ def test_generated_code_uses_torch_functions_and_any_batch_size() -> None:
 
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "squeezenet1.1"])
 def test_zoo_models_convert_to_torch(name: str) -> None:
-    """Networks of the zoo compute the same in torch."""
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
     net.initialize(mx.init.Xavier())
     size = 224 if name.startswith("squeezenet") else 64
@@ -75,7 +72,7 @@ def test_zoo_models_convert_to_torch(name: str) -> None:
 
 
 def test_recurrent_layers_have_unpacked_torch_weights() -> None:
-    """The packed vector is unpacked under torch's names."""
+    """The packed vector is split under torch's names."""
     layer = mx.gluon.rnn.LSTM(5, 2, bidirectional=True, prefix="lstm_")
     layer.initialize()
     layer.hybridize()
@@ -90,7 +87,7 @@ def test_recurrent_layers_have_unpacked_torch_weights() -> None:
 
 
 def test_symbols_with_loss_layers_need_no_label() -> None:
-    """A Module's symbol becomes what it predicts."""
+    """A Module's symbol becomes its prediction."""
     symbol = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax"
     )
@@ -101,7 +98,7 @@ def test_symbols_with_loss_layers_need_no_label() -> None:
 
 
 def test_operators_without_a_row_are_traced_for_given_shapes() -> None:
-    """An operator without a row becomes the torch functions of its kernel."""
+    """They become the torch functions of their kernel."""
     symbol = mx.sym.topk(mx.sym.LRN(mx.sym.var("data"), nsize=3), k=2, ret_typ="value")
     with pytest.raises(UnsupportedTorch, match="shapes"):
         mx.convert.to_torch(symbol, {})
@@ -113,7 +110,7 @@ def test_operators_without_a_row_are_traced_for_given_shapes() -> None:
 
 
 def _agrees(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray], exported: bool) -> str:
-    """Compare a symbol with its torch module, exported too if asked; return the code."""
+    """Compare a symbol with its torch module, optionally exported; return the code."""
     module = mx.convert.to_torch(symbol, {}, shapes={n: a.shape for n, a in arrays.items()})
     wanted = symbol.bind(mx.cpu(), arrays, grad_req="null").forward()
     names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
@@ -131,7 +128,7 @@ def _agrees(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray], exported: b
 
 @pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_loops_are_unrolled(exported: bool) -> None:
-    """foreach and while_loop become their steps; what a loop sees from outside is an input."""
+    """foreach and while_loop are unrolled; values from the outer scope become inputs."""
     w = mx.sym.var("w")
     step = lambda x, s: (mx.sym.dot(x, w) + s, x + s)  # noqa: E731
     out, last = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
@@ -150,7 +147,7 @@ def test_loops_are_unrolled(exported: bool) -> None:
 
 @pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_branches_become_torch_cond(exported: bool) -> None:
-    """Both branches are modules; the condition chooses when it runs."""
+    """Both branches are modules; the condition selects one at run time."""
     x, w = mx.sym.var("x"), mx.sym.var("w")
     branch = mx.sym.contrib.cond(x.sum() > 0, lambda: x * 2 + w, lambda: x - 1)
     for sign in (1, -1):
@@ -159,7 +156,7 @@ def test_branches_become_torch_cond(exported: bool) -> None:
 
 
 def test_loops_with_too_many_steps_raise() -> None:
-    """Thousands of steps are not written out."""
+    """Thousands of steps are not unrolled."""
     _, last = mx.sym.contrib.while_loop(
         lambda i: i < 3, lambda i: (i, [i + 1]), [mx.sym.var("i")], max_iterations=100_000
     )
@@ -170,7 +167,7 @@ def test_loops_with_too_many_steps_raise() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEEN)
 def test_zoo_models_are_exported_by_torch_export(name: str) -> None:
-    """`torch.export` takes a network of each family; its code has torch's layers only."""
+    """One network of each family; the code contains only torch's layers."""
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
     net.initialize(mx.init.Xavier())
     size = max(64, SEEN[name])
@@ -185,7 +182,7 @@ def test_zoo_models_are_exported_by_torch_export(name: str) -> None:
 
 @pytest.mark.slow
 def test_saved_program_runs_without_mxnet(tmp_path: pathlib.Path) -> None:
-    """`torch.export` takes the module, and the saved program needs torch alone."""
+    """It needs only torch."""
     net = _net()
     data = mx.nd.random.normal(shape=(2, 2, 8, 8))
     program, given, result = (str(tmp_path / n) for n in ("net.pt2", "in.npy", "out.npy"))
@@ -198,5 +195,5 @@ def test_saved_program_runs_without_mxnet(tmp_path: pathlib.Path) -> None:
 
 
 def test_every_torch_row_is_a_registered_operator() -> None:
-    """The table is keyed by the first name of operators."""
+    """The table is keyed by registry names."""
     assert [n for n in TORCH_ROWS if registry.get(n).name != n] == []

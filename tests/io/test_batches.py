@@ -93,7 +93,7 @@ def test_module_paths_match_mxnet():
 
 
 class Failing(DataIter):
-    """Gives two batches, then an error."""
+    """An iterator that returns two batches, then raises."""
 
     provide_data = (DataDesc("data", (2,)),)
     provide_label = ()

@@ -343,7 +343,7 @@ def test_iterator_variants_and_data_names():
 
 
 def ramp(folder, height, width, step=1):
-    """Write a record of one picture whose rows count upwards; return its path."""
+    """Write a record of one image whose rows count upwards; return its path."""
     rows = (np.arange(height) * step).astype(np.uint8)[:, None, None]
     header = mx.recordio.IRHeader(0, 0.0, 0, 0)
     pixels = np.broadcast_to(rows, (height, width, 3)).copy()

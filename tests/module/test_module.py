@@ -385,7 +385,7 @@ def test_custom_kvstore_that_only_sums():
 
 
 class RecordingStore(mx.kvstore.KVStoreBase):
-    """A user's own store, which keeps what the module asks for."""
+    """A custom store that records the calls of the module."""
 
     type, rank, num_workers = "recording", 0, 1
 

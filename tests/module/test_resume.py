@@ -16,7 +16,7 @@ class Killed(BaseException):
 
 
 class NoisyIter(mx.io.DataIter):
-    """An iterator of a user: it shuffles by NumPy and changes its data at random."""
+    """A custom iterator that shuffles with NumPy and adds random noise."""
 
     def __init__(self, count=20, size=4):
         super().__init__(size)
@@ -47,7 +47,7 @@ def net(hidden=4):
 
 
 def train(make_data, make_module, prefix=None, kill_after=None, every=1, optimizer="adam"):
-    """Train as a script would, perhaps dying after some batches; return the parameters."""
+    """Train like a script, optionally killed after some batches; return the parameters."""
     mx.random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     data, mod = make_data(), make_module()

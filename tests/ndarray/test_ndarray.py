@@ -65,7 +65,7 @@ def test_numpy_method_equals_asnumpy():
 
 
 def test_astype_accepts_an_array_as_dtype():
-    """Sockeye writes ``output.astype(label)``."""
+    """Sockeye calls ``output.astype(label)``."""
     assert mx.nd.ones(2).astype(mx.nd.ones(1, dtype="int32")).dtype == np.int32
     assert mx.nd.ones(2).astype(np.ones(1)).dtype == np.float64
 
@@ -335,12 +335,12 @@ RECORDED = Expressions("array_expressions.json", SETUP, {"mx": mx, "nd": mx.nd, 
 
 
 def test_expressions_match_mxnet() -> None:
-    """Values, shapes, dtypes, printed forms, or an error of the same kind."""
+    """Compare values, shapes, dtypes, reprs, or error types."""
     check_each({e: e for e in EXPRESSIONS}, RECORDED.check)
 
 
 def test_assignments_match_mxnet() -> None:
-    """What a statement leaves behind, in the array itself or through a view."""
+    """Compare the array after a statement, also through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
 

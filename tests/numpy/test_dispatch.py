@@ -118,7 +118,7 @@ def test_numpy_scalars_do_not_promote_arrays() -> None:
 
 @pytest.mark.parametrize("name", ["greater", "less_equal", "equal", "not_equal", "add", "hypot"])
 def test_numpy_scalars_as_left_operands(name: str) -> None:
-    """NumPy hands over arrays without axes, so that `max(numpy_scalar, array)` compares."""
+    """NumPy passes 0-d arrays, so `max(numpy_scalar, array)` works."""
     x = np.array([1.0, 2.0])
     for number in (onp.float32(2), onp.int64(2), onp.array(2.0)):
         out = getattr(onp, name)(number, x)

@@ -37,12 +37,12 @@ SUPERSETS = frozenset(
 
 
 def test_expressions_match_mxnet() -> None:
-    """Values, shapes, dtypes, printed forms, or an error of the same kind."""
+    """Compare values, shapes, dtypes, reprs, or error types."""
     check_each({e: e for e in EXPRESSIONS if e not in SUPERSETS}, RECORDED.check)
 
 
 def test_assignments_match_mxnet() -> None:
-    """What a statement leaves behind, in the array itself or through a view."""
+    """Compare the array after a statement, also through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING if s not in SUPERSETS}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
 
@@ -55,7 +55,7 @@ FOLDER = HERE / "np_programs"
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
 def test_programs_match_mxnet(name: str) -> None:
-    """Every number of every step agrees with the recorded one."""
+    """Compare all recorded values of every step."""
     history = importlib.import_module(f"tests.golden.record.np_programs.{name}").train(mx)
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     assert len(history) == len(recorded)

@@ -70,7 +70,7 @@ def _run(make: Callable, shape: tuple[int, ...], is_np: bool, hybridize: bool) -
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_on_np_arrays_equal_legacy_arrays(name: str, hybridize: bool) -> None:
-    """Outputs, gradients and parameters are arrays of np with the same values."""
+    """Outputs, gradients and parameters are np arrays with the same values."""
     make, shape = LAYERS[name]
     wanted = _run(make, shape, False, hybridize)
     given = _run(make, shape, True, hybridize)
@@ -82,7 +82,7 @@ def test_layers_on_np_arrays_equal_legacy_arrays(name: str, hybridize: bool) -> 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_return_one_value_per_sample(name: str, hybridize: bool) -> None:
-    """The values are those of legacy arrays."""
+    """Values equal those of legacy arrays."""
     host = onp.random.RandomState(1).uniform(0.1, 0.9, (2, 2, 3)).astype("float32")
     loss = getattr(gluon.loss, name)()
     if hybridize:

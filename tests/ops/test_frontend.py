@@ -15,7 +15,7 @@ NAMESPACES = ["contrib", "image", "linalg", "op", "random", "sparse"]
 
 @pytest.mark.parametrize("root", [mx.nd, mx.sym], ids=["nd", "sym"])
 def test_namespace_dicts_contain_their_functions(root):
-    """Programs walk over ``mx.nd.__dict__`` and wrap every function that they find."""
+    """Programs iterate over ``mx.nd.__dict__`` to wrap every function."""
     assert inspect.isfunction(vars(root)["dot"]) and inspect.isfunction(vars(root)["Custom"])
     for module in (root, *(getattr(root, name) for name in NAMESPACES)):
         assert set(dir(module)) == set(vars(module))

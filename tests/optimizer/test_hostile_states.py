@@ -15,7 +15,7 @@ from mxnet.optimizer.states_file import read_states
 
 
 class Reduced:
-    """Pickles as whatever call it is given."""
+    """An object that pickles as a given call."""
 
     def __init__(self, *reduced):
         self.reduced = reduced

@@ -317,7 +317,7 @@ def test_custom_optimizers_with_mixed_precision():
 
 @pytest.mark.parametrize("name", ["adam", "rmsprop", "nag", "lamb", "lbsgd"])
 def test_subclasses_can_override_get_lr(name):
-    """Wrappers override `_get_lr`; their `_get_lrs` is fit for SGD alone."""
+    """Wrappers override `_get_lr`; only aggregating optimizers call `_get_lrs`."""
 
     class Halving(mx.optimizer.Optimizer.opt_registry[name]):
         def _get_lr(self, index):
@@ -577,7 +577,7 @@ def test_pickles_exclude_parameters_and_update_plans():
 
 @pytest.mark.parametrize("name", ["sgd", "nag", "adam", "adamw", "rmsprop", "lamb", "signum"])
 def test_updates_increment_the_version_counter_of_weights(name):
-    """Prepared graphs see by torch's counter that a weight is another one now."""
+    """Compiled graphs detect changed weights by torch's version counter."""
     weight = mx.nd.ones((3, 3))
     update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1))
     for _ in range(2):
@@ -612,7 +612,7 @@ def test_negative_momentum_is_ignored(name):
 
 
 def test_lbsgd_reads_the_learning_rate_before_counting_an_update():
-    """The values are those of MXNet 1.9.1."""
+    """Values of MXNet 1.9.1."""
     schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5)
     optimizer = mx.optimizer.LBSGD(
         learning_rate=0.1, momentum=0.9, lr_scheduler=schedule, updates_per_epoch=2, warmup_epochs=1
@@ -668,13 +668,13 @@ def _check_steps(number, in_lists):
 
 
 def _assert_close(found, expected, tolerance):
-    """Compare relative to the largest value: small ones may be differences of large ones."""
+    """Compare relative to the largest value: small values may be differences of large ones."""
     largest = np.abs(expected).max(initial=0)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * largest)
 
 
 def test_optimizer_class_defined_by_exec():
-    """A class that `exec` makes without a module's name has none, as in some notebooks."""
+    """Such a class has no module name, as in some notebooks."""
     names = {"mx": mx}
     exec("class Own(mx.optimizer.SGD):\n    def update(self, *args):\n        pass", names)
     del names["__builtins__"]

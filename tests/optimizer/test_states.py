@@ -180,13 +180,13 @@ def test_plain_values_roundtrip():
 
 
 def described(nodes, root):
-    """Return a file of states with this description."""
+    """Return a states file with this description."""
     text = json.dumps({"root": root, "nodes": nodes}).encode()
     return text + FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
 
 
 class Settings:
-    """What a program may give to its scheduler."""
+    """A custom object held by a scheduler."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -234,7 +234,7 @@ def test_objects_of_user_classes_roundtrip():
 
 @pytest.mark.parametrize("kind", [Ended, Reduced, subprocess.Popen, tempfile.TemporaryDirectory])
 def test_classes_with_side_effects_are_not_instantiated(kind, tmp_path):
-    """Not even of the program's own: a file must not choose what they delete."""
+    """Not even user classes: a file must not control what they delete."""
     victim = tmp_path / "precious"
     victim.write_text("x")
     fields = {"steps": str(victim), "name": str(victim), "returncode": 1, "pid": 1}
@@ -245,7 +245,7 @@ def test_classes_with_side_effects_are_not_instantiated(kind, tmp_path):
 
 
 def test_unsaved_scheduler_values_keep_those_of_the_program():
-    """Functions by their names; others keep what the program gave them, which is told."""
+    """Functions are stored by name; other values keep those of the program, with a warning."""
     data = with_scheduler(decay, deque([1, 2])).get_states(True)
     again = with_scheduler(decay, deque([3]))
     with pytest.warns(UserWarning, match=r"lr_scheduler\.held\[1\] keeps .* collections\.deque"):

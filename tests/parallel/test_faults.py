@@ -84,7 +84,7 @@ def test_missing_worker_is_reported_while_waiting_and_on_timeout():
 
 
 def push_forever(fault, optimizer=None):
-    """Push again and again; rank 1 fails in some way after a few rounds."""
+    """Push repeatedly; rank 1 fails in some way after a few rounds."""
     store = mx.kvstore.create("dist_sync")
     if optimizer:
         store.set_optimizer(mx.optimizer.create(optimizer))
@@ -111,7 +111,7 @@ def push_to_a_lost_server():
 
 
 def push_at_different_speeds():
-    """Rank 0 pushes as fast as it can, and sees that rank 1 is not far behind."""
+    """Rank 0 pushes at full speed, and checks that rank 1 is not far behind."""
     store = mx.kvstore.create("dist_async")
     store.init("w", mx.nd.zeros(2))
     store.set_optimizer(mx.optimizer.SGD(learning_rate=-1.0))
@@ -127,7 +127,7 @@ def push_at_different_speeds():
 
 
 def fail(fault):
-    """Fail as wanted."""
+    """Fail in the requested way."""
     if fault == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "frozen":
@@ -140,7 +140,7 @@ def fail(fault):
 
 
 def disagree():
-    """Give different shapes, dtypes, keys and settings on the two ranks; each is an error."""
+    """Push different shapes, dtypes, keys and settings on the two ranks; each raises."""
     store = mx.kvstore.create("dist_sync")
     rank = store.rank
     raised(
@@ -172,7 +172,7 @@ def pushed(store, key):
 
 
 def raised(call, *texts):
-    """Check that a call raises an error that holds some texts."""
+    """Check that a call raises an error that contains some texts."""
     try:
         call()
     except mx.distributed.Disagreement as error:
@@ -183,13 +183,13 @@ def raised(call, *texts):
 
 
 def only_arrive():
-    """Create a store and do nothing, with little patience."""
+    """Create a store with a short timeout and do nothing."""
     mx.distributed.rendezvous.QUIET_SECONDS = 1.0
     mx.kvstore.create("dist_sync")
 
 
 class EndsWhenTheTimeIsOver:
-    """A collective of torch that ends just after a wait for it has timed out."""
+    """A collective of torch that completes just after a wait for it has timed out."""
 
     def __init__(self, error=None):
         self.error = error
@@ -220,7 +220,7 @@ def test_collective_completing_just_after_its_timeout_succeeds():
 
 
 def test_worker_that_left_before_a_broken_connection_is_reported():
-    """It may leave long before the others notice that they needed it."""
+    """It may leave long before the others need it."""
     server = StoreServer("127.0.0.1", 0, b"s")
     stores = [JobStore("127.0.0.1", server.port, 10, b"s") for _ in range(2)]
     stores[0].set("left/1", "finished")

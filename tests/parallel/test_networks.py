@@ -35,7 +35,7 @@ SLURM = {"MACHINE_VARIABLES": "SLURM_PROCID SLURM_NTASKS"}
 
 
 def run_on_machines(folder, fault, size=3, is_survived=False, **settings):
-    """Push on some machines, and do something to them when all of them do; return the outcome."""
+    """Push on some machines, and inject a fault when all of them do; return the outcome."""
     with Network(size) as network, ThreadPoolExecutor(1) as pool:
         address = {"MASTER_ADDR": network.address(0), "MASTER_PORT": free_port()}
         arguments = (on_machine, size, network.name, push_until_told, str(folder))
@@ -77,7 +77,7 @@ def push_until_told(folder):
 
 
 def failed(process):
-    """Return the last line of a process that ended with an error of a fault."""
+    """Return the last line of a process that ended with a worker failure."""
     assert process.status == 1 and process.seconds < LIMIT, (process.status, process.err)
     (line,) = re.findall(r"^.*\bmxnet\S*WorkerFailed: .*$", process.err, re.M)[-1:]
     assert re.search(rf"Rank {process.role} on node{process.role} {DOING}", line), line

@@ -102,7 +102,7 @@ def test_elastic_restarts_with_four_three_two_and_four_workers(tmp_path):
 
 
 def train_elastically(folder):
-    """Train on all data in each step, so that the number of workers makes no difference."""
+    """Train on all data in each step, so that results do not depend on the number of workers."""
     store, x, y = join_job()
     net = gluon.nn.Dense(1, in_units=3)
     net.initialize(mx.init.Constant(0.1))

@@ -62,7 +62,7 @@ OPTIMIZERS = {
 
 
 def make_store(optimizer, settings, shard_mb, compression=None, dtype="float32"):
-    """Return a store with weights and an optimizer, sharded from some size on."""
+    """Return a store with weights and an optimizer, sharded above some size."""
     os.environ["MXNET_KVSTORE_SHARD_MB"] = str(shard_mb)
     store = mx.kvstore.create("dist_sync")
     if compression:
@@ -231,7 +231,7 @@ def test_fully_shard_trains_a_gluon_network_to_equal_losses(tmp_path):
 
 
 def train_fully_sharded(folder):
-    """Train a twin of a network whose weights are split; compare losses and what is saved."""
+    """Train a copy of a network with sharded weights; compare losses and the saved file."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -259,7 +259,7 @@ def train_fully_sharded(folder):
 
 
 def build_layers():
-    """Return a small network; rank 0's seed is everybody's."""
+    """Return a small network, initialized with the seed of rank 0."""
     mx.random.seed(5)
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(64, in_units=32, activation="tanh"))

@@ -98,7 +98,7 @@ def train_the_example():
 
 
 def the_program_may_start_torch_itself():
-    """Use a process group that the program has made."""
+    """Use a process group that the program has created."""
     import os
 
     import torch
@@ -326,7 +326,7 @@ def modules_equal_one_process():
 
 
 def compressed_training_follows_mxnets_arithmetic():
-    """Two bits of every gradient: Trainer and Module update by the sum of what was sent."""
+    """Trainer and Module update by the sum of the 2-bit gradients."""
     random = np.random.RandomState(6)
     x = random.normal(size=(hvd.size(), 8, 5)).astype("float32")
     settings = {"type": "2bit", "threshold": 0.5}
@@ -362,7 +362,7 @@ def compressed_training_follows_mxnets_arithmetic():
 
 
 def samplers_split_the_data():
-    """A sampler as MXNet's tutorials write it, and iterators by part_index and num_parts."""
+    """A sampler as in MXNet's tutorials, and iterators with part_index and num_parts."""
 
     class SplitSampler(gluon.data.sampler.Sampler):
         def __init__(self, length, num_parts, part_index):
@@ -569,7 +569,7 @@ def process_sets_limit_collectives():
 
 
 def mistakes_are_errors_on_all_workers():
-    """What only one worker does wrong is an error on all of them, and never a hang or an abort."""
+    """An invalid call of only one worker raises on all of them, without a hang or an abort."""
     n, rank = hvd.size(), hvd.rank()
     is_odd = rank == 1
     other = np.float64 if is_odd else np.float32

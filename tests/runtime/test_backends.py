@@ -156,7 +156,7 @@ def test_auto_selects_the_fastest_correct_backend(block, x, register):
 
 @pytest.fixture
 def engine(register):
-    """Return which inputs of graphs changed, for each preparation by the backend "mine"."""
+    """Return which inputs of graphs changed, for each compilation by the backend "mine"."""
     prepared = []
 
     def prepare(graph, feed, data):

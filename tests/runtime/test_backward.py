@@ -357,7 +357,7 @@ def test_gradients_of_integers_used_by_casts_and_other_operators():
 
 
 class Forked(gluon.HybridBlock):
-    """Two outputs, each of a parameter of its own; `depth` operators follow each."""
+    """Two outputs, each of a separate parameter; `depth` operators follow each."""
 
     def __init__(self, depth):
         super().__init__()
@@ -379,7 +379,7 @@ def forked(depth=1, **hints):
 
 
 def run_left(net, x=None):
-    """Run backward from the left output alone; say whether the right parameter heard of it."""
+    """Run backward from the left output only; return whether the right gradient was written."""
     weight = net.right.weight
     weight.grad()[:] = 7
     weight.data()._fresh_grad = False
@@ -481,7 +481,7 @@ SOFTMAX = [[-0.90997, 0.24473, 0.66524], [0.66524, 0.24473, -0.90997]]  # p - on
 
 
 def loss(F, x, label):
-    """Return a loss as Sockeye 2 computes it: for its value only, trained by the output layer."""
+    """Return a loss as in Sockeye 2: it gives the value, the output layer gives the gradient."""
     p = F.BlockGrad(F.SoftmaxOutput(x, label))
     return -F.sum(F.log(F.pick(p, label)))
 

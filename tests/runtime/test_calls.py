@@ -14,7 +14,7 @@ from tests.closeness import assert_equal_up_to_rounding
 
 
 def twice(call):
-    """Return the result of a call, which is the same when the call is known."""
+    """Return the result of a call, which must be equal when the call is cached."""
     first, second = call(), call()
     np.testing.assert_array_equal(first.asnumpy(), second.asnumpy())
     assert first.dtype == second.dtype and first.context == second.context

@@ -199,7 +199,7 @@ def test_states_with_different_nesting_raise():
 
 
 def test_loop_bodies_can_use_the_initial_variables():
-    """MXNet 1.9.1 gives these numbers; the variable must not move with the loop."""
+    """Values of MXNet 1.9.1; the captured variable must not change with the loop."""
     y, w = mx.sym.var("y"), mx.sym.var("w")
     _, (last, product) = mx.sym.contrib.while_loop(
         lambda i, p: i < 3, lambda i, p: (i * w, [i + 1, p * 2 * w]), [y, w], max_iterations=4

@@ -149,7 +149,7 @@ def test_integer_np_arrays_have_gradients():
 
 
 class Cut(gluon.HybridBlock):
-    """Multiplies the integer parts."""
+    """Multiplies integer parts."""
 
     def hybrid_forward(self, F, x):
         return F.cast(F.cast(x, "int32") * 3, "float32") * 1.7 + x
@@ -236,7 +236,7 @@ def test_one_hot_has_zero_gradient():
 
 
 def test_integer_inputs_do_not_stop_gradients_of_other_inputs():
-    """Sockeye makes lengths of a softmax from recorded data; the scores are trained."""
+    """Sockeye computes lengths of a softmax from recorded data; the scores are trained."""
     x = mx.nd.array([[1, 2, 3], [3, 1, 2]])
     x.attach_grad()
     with mx.autograd.record():
@@ -341,7 +341,7 @@ def test_writing_a_recorded_result_into_a_constant():
 
 
 class Frozen(gluon.HybridBlock):
-    """A layer whose own parameters get no gradients, before one that is trained."""
+    """A layer whose parameters get no gradients, before one that is trained."""
 
     def __init__(self):
         super().__init__()

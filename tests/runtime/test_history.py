@@ -394,7 +394,7 @@ def test_carried_state_keeps_no_history(step):
 
 
 def test_get_symbol_includes_custom_functions():
-    """As in MXNet they have shapes, and cannot be run."""
+    """As in MXNet they have shapes, but cannot be run."""
 
     class Both(autograd.Function):
         def forward(self, x, y):

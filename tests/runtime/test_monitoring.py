@@ -180,7 +180,7 @@ def test_instance_norm_moments_are_monitored():
 
 @pytest.mark.parametrize(("axes", "shape"), [((), (20, 30)), ((0,), (1, 30)), ((-1,), (20, 1))])
 def test_dropout_mask_is_monitored(axes, shape):
-    """They are the factors of the data, and of the gradient."""
+    """The mask contains the factors of the data and of the gradient."""
     x = sym.var("x")
     exe, rows = watched(sym.Dropout(x, p=0.75, axes=axes, name="drop"), x=(20, 30))
     exe.arg_dict["x"][:] = 2
@@ -415,7 +415,7 @@ def test_monitors_remain_installed_after_module_reshape():
 
 
 def test_monitor_of_graphs_with_casts():
-    """Casts are made after the nodes they stand before; a watched graph runs them first."""
+    """Casts are inserted after the nodes that use them were created; the run must reorder them."""
     with mixed_precision("float16"):
         symbol = sym.FullyConnected(sym.var("data"), num_hidden=3, no_bias=True, name="fc")
     arrays = {"data": nd.ones((2, 4)), "fc_weight": nd.ones((3, 4))}

@@ -150,7 +150,7 @@ def test_debug_str_ends_with_the_total_memory():
 
 
 def test_values_without_gradients_are_not_kept():
-    """As in MXNet, all behind `stop_gradient` takes as much memory as inference."""
+    """As in MXNet, nodes behind `stop_gradient` need as much memory as in inference."""
 
     def megabytes(symbol, **options):
         exe = symbol.simple_bind(mx.cpu(), x=(64, 4, 64, 64), **options)

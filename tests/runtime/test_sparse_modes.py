@@ -49,7 +49,7 @@ def is_equal(ours: str, theirs: str) -> bool:
 
 
 def check(mode: str, case: Case) -> None:
-    """Raise if one way to call differs from what is recorded."""
+    """Raise if one way to call differs from the recording."""
     recorded = RECORDED["cases"][case.key][mode]
     try:
         outs, grads = MODES[mode](mx, case)

@@ -17,7 +17,7 @@ SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of thei
 
 
 def leaves(size, *values):
-    """Return arrays whose gradients hold 7."""
+    """Return arrays whose gradients are filled with 7."""
     arrays = [nd.full((size,), value) for value in values]
     for array in arrays:
         array.attach_grad()
@@ -73,7 +73,7 @@ def test_grad_req_add_adds_each_gradient_once(size):
 
 
 class Seen(autograd.Function):
-    """Passes values and gradients on, and remembers what gradients hold in backward."""
+    """Passes values and gradients through, and records other gradients during backward."""
 
     def __init__(self, *arrays):
         super().__init__()

@@ -105,7 +105,7 @@ def step(net, inputs):
 
 
 def check_steps(net, inputs, outputs_apart=True):
-    """Train without changing parameters: each step gives what the first one gave."""
+    """Train without changing parameters: each step must give the results of the first."""
     params = list(net.collect_params().values())
     trained = [p for p in params if p.grad_req != "null"]
     for x in () if isinstance(net, nn.Embedding) else inputs:

@@ -49,7 +49,7 @@ def call(row: Row, arrays: list[NDArray]) -> list[NDArray]:
 
 
 def _seed(row: Row) -> None:
-    """Let random operators draw the same numbers again."""
+    """Reset the seed, so that random operators draw the same numbers again."""
     if registry.get(row.op).context_parameter is not None:
         mx.random.seed(7)
 
@@ -65,7 +65,7 @@ def is_first(row: Row, rows: list[Row]) -> bool:
 
 @for_rows(lambda row: True, at_most=3)
 def test_outputs_do_not_share_memory(family: str, rows: list[Row]) -> None:
-    """No output is a view of an input or of another output, in any mode."""
+    """With an input or with another output, in any mode."""
 
     def check(row: Row) -> None:
         for mode in MODES if is_first(row, rows) else MODES[2:4]:
@@ -81,7 +81,7 @@ def test_outputs_do_not_share_memory(family: str, rows: list[Row]) -> None:
 
 @for_rows(lambda row: True, at_most=3)
 def test_slices_of_outputs_are_views(family: str, rows: list[Row]) -> None:
-    """Other shapes and slices of what a call returns share its memory, as in MXNet."""
+    """Slices and reshapes of outputs share memory, as in MXNet."""
 
     def check(row: Row) -> None:
         outs = call(row, arrays_of(row))
@@ -99,7 +99,7 @@ def test_slices_of_outputs_are_views(family: str, rows: list[Row]) -> None:
 
 
 class Step:
-    """A recorded call of an operator, with backward: the arrays that a user gets hold of."""
+    """A recorded call of an operator with backward, and all its arrays."""
 
     def __init__(self, row: Row, arrays: list[NDArray], run: Any, train: bool) -> None:
         _seed(row)
@@ -118,7 +118,7 @@ class Step:
 
 
 def _check_steps(row: Row, run: Any, train: bool) -> None:
-    """Check steps on one set of arrays: every result is that of the first step."""
+    """Check steps on one set of arrays: every result must equal that of the first step."""
     arrays = arrays_of(row)
     numbers = values(arrays)
     for i in differentiable(arrays):
@@ -143,7 +143,7 @@ def _check_steps(row: Row, run: Any, train: bool) -> None:
 def _write_over(
     arrays: list[NDArray], numbers: list, step: Step, gradients: list[NDArray | None]
 ) -> None:
-    """Write over all that a step has left, and check that this changes nothing else."""
+    """Overwrite all arrays of a step, and check that nothing else changes."""
     for array, value in zip(arrays, numbers, strict=True):  # a call may write into its inputs
         fill(array, mx.nd.array(value, dtype=array.dtype))
     outs, grads = values(step.outs), values(gradients)
@@ -184,14 +184,14 @@ def _cached(row: Row, flags: dict[str, bool]) -> Any:
 
 @for_rows(lambda row: row.has_gradients and _can_be_bound(row), at_most=1)
 def test_hybridized_calls_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
-    """Graphs of one operator, as hybridized blocks run them, with backward."""
+    """Hybridized graphs of one operator, with backward."""
     for flags in FLAGS:
         check_all(rows, lambda row, f=flags: _check_steps(row, _cached(row, f), row.train))
 
 
 @for_rows(_can_be_bound, at_most=1)
 def test_hybridized_predictions_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
-    """Graphs of one operator outside of recording."""
+    """Hybridized graphs of one operator, without recording."""
 
     def check(row: Row) -> None:
         for flags in FLAGS:
@@ -211,7 +211,7 @@ def test_hybridized_predictions_do_not_affect_each_other(family: str, rows: list
 
 @for_rows(_can_be_bound, at_most=1)
 def test_executors_write_outputs_and_gradients_in_place(family: str, rows: list[Row]) -> None:
-    """Outputs and gradients stay where they are, and are in memory of their own."""
+    """Outputs and gradients keep their memory and do not share it."""
     check_all(rows, lambda row: _check_executor(row, "write"))
     with_gradients = [r for r in rows if r.has_gradients]
     if with_gradients:
@@ -257,7 +257,7 @@ def _check_executor(row: Row, req: str) -> None:
 
 
 def test_shared_memory_is_detected_for_views() -> None:
-    """The checks above can fail: views are seen, copies are not."""
+    """The checks above can fail: they detect views."""
     x = mx.nd.ones((4, 2))
     for view in (x[1:3], x.reshape((2, 4)), x[0]):
         assert storage(view) == storage(x)

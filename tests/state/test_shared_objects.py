@@ -34,7 +34,7 @@ def test_prefetched_batches_are_delivered_to_one_thread_each() -> None:
 
 
 class Waiting(mx.operator.CustomOp):
-    """Tells that it runs, and waits until it may end."""
+    """Signals that it runs, and waits until it may end."""
 
     entered, may_end = threading.Event(), threading.Event()
 
@@ -54,7 +54,7 @@ class WaitingProp(mx.operator.CustomOpProp):
 
 
 def refused_beside(first: Callable[[], object], second: Callable[[], object]) -> MXNetError:
-    """Return the error of a call that begins while another one runs."""
+    """Return the error of a call that starts while another one runs."""
     Waiting.entered.clear()
     Waiting.may_end.clear()
     with ThreadPoolExecutor(1) as pool:

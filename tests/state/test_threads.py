@@ -36,7 +36,7 @@ def dense() -> nn.Sequential:
 
 
 def steps_of_block(net: nn.Block, shape: tuple[int, ...]) -> list[Step]:
-    """Return a step for each thread: all train the same block, each on data of its own."""
+    """Return a step for each thread: all train the same block, each on separate data."""
 
     def make() -> Step:
         data = nd.random.normal(shape=shape)
@@ -52,7 +52,7 @@ def steps_of_block(net: nn.Block, shape: tuple[int, ...]) -> list[Step]:
 
 
 def steps_of_executors() -> list[Step]:
-    """Return a step for each thread, with an executor of its own."""
+    """Return a step for each thread, each with its own executor."""
     hidden = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=16)
     net = mx.sym.FullyConnected(mx.sym.Activation(hidden, act_type="relu"), num_hidden=4)
     net = mx.sym.SoftmaxOutput(net, name="softmax")

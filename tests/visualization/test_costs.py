@@ -103,7 +103,7 @@ def test_print_costs_of_untraceable_blocks_raises():
 
 
 def test_print_summary_collects_layers_once(monkeypatch):
-    """The time of a summary grows as the graph does: no set of all layers for each of them."""
+    """So that it takes linear time."""
     net = mx.sym.var("x")
     for _ in range(5):
         net = mx.sym.relu(net)

@@ -81,7 +81,7 @@ def test_find_blocks_detects_nesting():
 
 
 def test_page_data_lists_outputs_as_nodes():
-    """Each output reads its node, also where one node has several."""
+    """Each output refers to its node, also if a node has several."""
     parts = s.split(s.var("data"), num_outputs=2, axis=1, name="parts")
     data = page_data(s.Group([parts[1], parts[0] * 2]), {"data": (1, 4)}, {}, "net")
     outputs = [n for n in data["nodes"] if n["kind"] == "output"]
@@ -113,7 +113,7 @@ UNKNOWN = {
 
 
 def test_unknown_operators_are_drawn_in_gray(tmp_path, capsys, monkeypatch):
-    """The commands draw and describe a model that cannot run; reading it to run is an error."""
+    """Commands can draw and describe a model with unknown operators, but running it raises."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "speech-symbol.json").write_text(json.dumps(UNKNOWN))
     assert main(["view", "speech", "--shape", "data=2,3"]) == 0
@@ -135,7 +135,7 @@ def test_unknown_operators_are_drawn_in_gray(tmp_path, capsys, monkeypatch):
 
 
 def interleaved():
-    """Two blocks of which each reads the other, and a third that reads itself through them."""
+    """Two blocks that read each other, and a third that reads itself through them."""
     x = s.var("data")
     a = s.relu(x, name="a_first")
     b = s.sigmoid(a, name="b_first")
@@ -176,7 +176,7 @@ def test_view_command_writes_the_page(model, tmp_path, capsys, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
 def test_page_is_interactive_in_a_browser(model, tmp_path, monkeypatch):
-    """Click, double-click, search, zoom and fold; the console stays empty."""
+    """Click, double-click, search, zoom and fold, without console errors."""
     monkeypatch.chdir(tmp_path)
     assert main(["view", str(model), "--shape", "1,2,8,8", "-o", "net.html"]) == 0
     with chromium.Browser(tmp_path / "profile") as page:
@@ -231,7 +231,7 @@ UPWARD = """drawn.edges.filter((e) =>
 @pytest.mark.slow
 @pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
 def test_page_layout_folding_export_and_phone_width(tmp_path):
-    """No arrows back, labels that keep apart, saved drawings, and the width of a phone."""
+    """No backward edges, no overlapping labels, saved drawings, and phone width."""
     wide = s.Group([s.relu(s.var("data"), name=f"branch{i}") for i in range(12)])
     pages = {"folded": interleaved(), "wide": wide, "{layout}": s.relu(s.var("x"), name="{layout}")}
     for name, symbol in pages.items():

@@ -52,7 +52,7 @@ def test_predict_on_a_device_equals_cpu(
 def test_served_batches_are_copied_to_the_device_and_back_once(
     prefix: str, last: mx.Context
 ) -> None:
-    """Parameters are moved once; a batch goes to the device and its outputs come back."""
+    """Parameters are copied once; per batch, inputs and outputs are copied once."""
     args = argparse.Namespace(model=prefix, epoch=None, params=None)
     right = Predictor(load_model(args))
     args.device = f"gpu:{last.device_id}"

@@ -122,7 +122,7 @@ def _inputs(name: str, shapes: list[tuple], ctx: mx.Context) -> list[nd.NDArray]
 
 
 def _initialize(block: Any, ctx: mx.Context) -> None:
-    """Give parameters the values that they have on the CPU: each device draws its own."""
+    """Initialize parameters with the values of the CPU: each device draws its own."""
     block.initialize(mx.init.Constant(0.1), ctx=ctx)
 
 

@@ -59,7 +59,7 @@ def test_device_option_overrides_the_settings(load):
 
 
 def test_models_on_one_gpu_run_alternately(load, monkeypatch):
-    """While a batch of one runs, the other waits, and so does not run on the event loop."""
+    """While a batch of one model runs, the other model waits off the event loop."""
     first, second, other, on_cpu = load("gpu:0", "gpu:0", "gpu:1", "cpu")
     is_running, may_end = threading.Event(), threading.Event()
     call = Predictor.__call__

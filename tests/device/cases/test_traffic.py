@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def counted(run: object, *args: object) -> Traffic:
-    """Return what left or entered the devices during a call."""
+    """Return the transfers to and from the devices during a call."""
     before = second_device.traffic()
     run(*args)  # type: ignore[operator]
     return second_device.traffic() - before
@@ -74,7 +74,7 @@ def test_metric_update_copies_nothing_to_the_host(metric: str, last: mx.Context)
 def test_module_fit_copies_nothing_to_the_host_within_an_epoch(
     last: mx.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Batches go to the device; nothing comes back before the epoch ends."""
+    """Batches are copied to the device; nothing is copied back before the epoch ends."""
     monkeypatch.setenv("MXNET_PROGRESS", "off")  # a bar reads the metric now and then
     data = mx.sym.Variable("data")
     net = mx.sym.FullyConnected(data, num_hidden=8, name="one")
@@ -100,7 +100,7 @@ def test_module_fit_copies_nothing_to_the_host_within_an_epoch(
 
 
 def test_prediction_copies_nothing_to_the_host(last: mx.Context) -> None:
-    """Prepared layers of the CPU look at their data; on a device the host would have to wait."""
+    """CPU kernels with finite checks read their data; on a device the host would have to wait."""
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Conv2D(8, 3), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"))
     net.add(gluon.nn.MaxPool2D(), gluon.nn.Dense(4))

@@ -31,7 +31,7 @@ INITIALIZERS = ["zeros", "ones", "uniform", "normal", "xavier", "orthogonal", "m
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_optimizers(dtype: str, last: mx.Context) -> None:
-    """One by one and together, with a copy in float32 where weights are float16."""
+    """One by one and in lists, with a float32 copy of float16 weights."""
     known = mx.optimizer.Optimizer.opt_registry
     names = [name for name in OPTIMIZERS if name in known]
     assert len(names) > 15
@@ -77,7 +77,7 @@ def _arrays(state: Any) -> list:
 
 
 def test_initializers(last: mx.Context) -> None:
-    """They fill arrays where these are; the CPU's stream is the source, so numbers are equal."""
+    """Values are drawn on the CPU, so they are equal on all devices."""
 
     def check(name: str) -> None:
         def run(ctx: mx.Context) -> list:
@@ -149,7 +149,7 @@ def test_parameters_on_several_devices(two: list[mx.Context], tmp_path: Path) ->
 
 
 def test_arrays_saved_from_a_device(last: mx.Context, tmp_path: Path) -> None:
-    """MXNet's file keeps the device; where it is not there, arrays come to the CPU."""
+    """Files store the device; if it is missing, arrays load to the CPU."""
     path = str(tmp_path / "arrays")
     dense = nd.array([[1, 2]], ctx=last)
     sparse = dense.tostype("row_sparse")
@@ -240,7 +240,7 @@ def test_sparse_embedding_with_a_trainer(two: list[mx.Context]) -> None:
 
 
 def test_numpy_arrays(last: mx.Context) -> None:
-    """`mx.np` follows the current context and keeps results where inputs are."""
+    """`mx.np` uses the current context; results are on the device of the inputs."""
     with last:
         x = mx.np.arange(6).reshape(2, 3)
         made = [mx.np.zeros(2), mx.np.eye(3), mx.np.linspace(0, 1, 3), mx.np.random.uniform(size=3)]
@@ -253,8 +253,6 @@ def test_numpy_arrays(last: mx.Context) -> None:
 
 
 def test_random_seed_for_all_or_one_device(two: list[mx.Context]) -> None:
-    """All devices together, or one alone."""
-
     def draw(ctx: mx.Context) -> list:
         return nd.random.uniform(shape=3, ctx=ctx).asnumpy().tolist()
 
@@ -339,7 +337,7 @@ print("trained")
 
 
 def test_training_in_mixed_precision() -> None:
-    """`amp.init` changes a process for good, so it has one of its own."""
+    """`amp.init` changes a process permanently, so it runs in a subprocess."""
     answer = subprocess.run(
         [sys.executable, "-c", AMP_PROGRAM],
         cwd=Path(__file__).parents[3],
@@ -399,7 +397,7 @@ def test_custom_operators(last: mx.Context) -> None:
 
 
 def test_autograd_function_backward_has_the_modes_of_its_thread(last: mx.Context) -> None:
-    """Torch would run the backward of a device in a thread of its own."""
+    """Torch would run the backward of a device in a separate thread."""
     seen = []
 
     class Watching(autograd.Function):
@@ -431,7 +429,7 @@ def test_profiler(last: mx.Context, tmp_path: Path) -> None:
 
 
 def test_checkpoint_and_resume(last: mx.Context, tmp_path: Path) -> None:
-    """Training that stops and continues ends where one without a stop does, streams included."""
+    """Resumed training equals uninterrupted training, including random states."""
     net = mx.sym.Dropout(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="a"))
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="b"), name="softmax")
 
@@ -513,7 +511,7 @@ def test_monitors_and_estimators(last: mx.Context) -> None:
 
 
 def test_onnx_and_torch_files(last: mx.Context, tmp_path: Path) -> None:
-    """A network on a device is exported as one on the CPU is."""
+    """A network on a device exports the same files as on the CPU."""
     pytest.importorskip("onnx")
     net = nn.HybridSequential()
     net.add(nn.Dense(3, in_units=4))
@@ -536,7 +534,7 @@ def test_onnx_and_torch_files(last: mx.Context, tmp_path: Path) -> None:
 
 
 def test_cpu_optimizations_are_off_on_devices(last: mx.Context) -> None:
-    """No weights are packed, nothing runs in blocks, and nothing is kept in oneDNN's order."""
+    """No prepacked weights, no pointwise blocks, no oneDNN layouts."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(8, 3, in_channels=4), nn.BatchNorm(in_channels=8), nn.Activation("relu"))
     net.add(nn.GlobalAvgPool2D(), nn.Dense(64, activation="relu"), nn.Dense(8))
@@ -585,7 +583,7 @@ def test_mixing_arrays_of_different_devices_raises(two: list[mx.Context]) -> Non
 
 
 def test_device_without_float64(monkeypatch: pytest.MonkeyPatch, last: mx.Context) -> None:
-    """MPS has no float64: what does not ask for it works, what does says so."""
+    """MPS has no float64: only explicit requests for it raise."""
     if not hasattr(torch.ops.second_device, "refuse"):
         pytest.skip("only the second device can refuse a type")
     kind = mx.context.torch_device(last).type

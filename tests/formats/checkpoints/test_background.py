@@ -24,7 +24,7 @@ LIMIT = 60  # seconds
 
 @pytest.fixture(autouse=True)
 def clean():
-    """Leave no write and no error of one test to the next."""
+    """Wait for background writes, and clear their errors, after each test."""
     yield
     with contextlib.suppress(OSError):
         background.wait(LIMIT)

@@ -36,7 +36,7 @@ class Noisy(mx.gluon.data.Dataset):
 
 
 def train(folder=None, die_after=None, workers=0, every=2):
-    """Train as a script would, perhaps dying after some batches; return all that matters."""
+    """Train like a script, optionally killed after some batches; return all results."""
     mx.random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     net = nn.HybridSequential(prefix="net_")
@@ -95,7 +95,7 @@ def test_loop_with_workers_resumes_after_two_failures(tmp_path):
 
 @pytest.fixture
 def one_thread():
-    """Compute on one thread, as forked processes do: sums of two threads may round otherwise."""
+    """Compute on one thread, like forked processes: sums of two threads may round differently."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -227,7 +227,7 @@ def test_loading_into_a_trainer_of_different_parameters_raises(tmp_path):
 
 
 class Shuffled(mx.io.DataIter):
-    """An iterator of a user, which shuffles what it has and adds noise."""
+    """A custom iterator that shuffles its data and adds noise."""
 
     def __init__(self):
         super().__init__(2)
@@ -248,7 +248,7 @@ class Shuffled(mx.io.DataIter):
 
 
 def epochs_of_batches(make, folder, stop_after=None, count=3):
-    """Go through epochs, perhaps only so far; return the batches of this run."""
+    """Iterate over epochs, optionally stopped early; return the batches of this run."""
     np.random.seed(3)  # noqa: NPY002
     mx.random.seed(3)
     data = mx.checkpoint.track(make())

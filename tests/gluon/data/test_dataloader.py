@@ -238,7 +238,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scenarios speak 
 
 
 def run_scenarios(method, limit, scenarios):
-    """Return what each scenario ended in, and what it said before."""
+    """Return the exit status and output of each scenario."""
     finished = subprocess.run(
         [sys.executable, SCENARIOS, method, str(limit), *scenarios],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
@@ -262,7 +262,7 @@ def run_scenarios(method, limit, scenarios):
     ids=["fork", "spawn", "forkserver"],
 )
 def test_worker_failure_scenarios(method, scenarios):
-    """All scenarios of a start method are told in one process, which forks for each."""
+    """All scenarios of a start method run in one process, which forks for each."""
     endings = run_scenarios(
         method, {"fork": 60, "spawn": 120, "forkserver": 300}[method], scenarios
     )
@@ -282,7 +282,7 @@ def scaled_batch(indices, scale, batchify_fn):
 
 
 class Growing(_MultiWorkerIter):
-    """Every batch has a scale of its own: what a subclass can do by its own `_push_next`."""
+    """A subclass that overrides `_push_next` to scale every batch differently."""
 
     def __init__(self, pool, prefetch, **kwargs):
         super().__init__(pool, list, SAMPLER, worker_fn=scaled_batch, **kwargs)

@@ -46,7 +46,7 @@ def test_remove_leftovers_keeps_memory_of_other_processes():
 
 
 class Deadly(mx.gluon.data.Dataset):
-    """Makes large samples, and kills its process at one of them."""
+    """A dataset of large samples that kills its process at one of them."""
 
     def __len__(self):
         return 40
@@ -71,7 +71,7 @@ def test_a_killed_worker_leaves_no_shared_memory():
 
 
 class Dying:
-    """A process that closed its pipes and is not yet counted as dead."""
+    """A process that closed its pipes but has not been reaped yet."""
 
     pid = 17
     exitcode = -signal.SIGKILL
@@ -127,7 +127,7 @@ class Numbers(mx.gluon.data.Dataset):
 
 
 class Keeping:
-    """Makes batches, and sends the first one that this process made along with each."""
+    """Creates batches, and sends the first batch of this process along with each."""
 
     first = None
 

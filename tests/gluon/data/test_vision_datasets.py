@@ -206,7 +206,7 @@ def test_image_record_dataset(tmp_path):
 
 
 class Words:
-    """A vocabulary that numbers words by their first coming."""
+    """A vocabulary that numbers words in order of appearance."""
 
     def __init__(self):
         self.known = {}

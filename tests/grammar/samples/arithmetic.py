@@ -19,7 +19,7 @@ SHAPES = [((2, 3), (2, 3)), ((2, 1, 3), (4, 1)), ((1,), (2, 3)), ((2, 1), (1, 2)
 
 
 def both(name, lhs, rhs, **options):
-    """Add a row with operands of which no quotient is whole and no power is huge."""
+    """Add a row with operands whose quotients are not integers and whose powers are not huge."""
     dtype = options.pop("dtype", "float32")
     left, right = uniform(0.4, 3, *lhs, dtype=dtype), uniform(0.5, 2.3, *rhs, dtype=dtype)
     sample(name, left, right, **options)

@@ -20,7 +20,7 @@ def positive(*batch: int, size: int = 3, seed: int = 0, dtype: str = DOUBLE) -> 
 
 
 def triangular(*batch: int, size: int = 3, seed: int = 1, dtype: str = DOUBLE) -> np.ndarray:
-    """Matrices with a firm diagonal, and all elements set."""
+    """Matrices with a dominant diagonal, and no zeros."""
     rng = np.random.RandomState(seed)
     made = rng.uniform(-1, 1, (*batch, size, size)) + 2 * np.eye(size)
     return np.round(made, 3).astype(dtype)

@@ -13,7 +13,7 @@ SHAPES = [((2, 3), (2, 3)), ((2, 1, 3), (4, 1)), ((), (2, 3)), ((), ()), ((0, 3)
 
 
 def both(name, lhs, rhs, **options):
-    """Add a row with operands of which no quotient is whole and no power is huge."""
+    """Add a row with operands whose quotients are not integers and whose powers are not huge."""
     dtypes = options.pop("dtypes", ("float32", "float32"))
     left = uniform(0.4, 3, *lhs, dtype=dtypes[0])
     sample(name, left, uniform(0.5, 2.3, *rhs, dtype=dtypes[1]), **options)

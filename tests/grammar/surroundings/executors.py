@@ -47,7 +47,7 @@ def after_a_forward_in_prediction(call: Call) -> Results:
 
 @surrounding(applies=lambda call: call.differentiated)
 def executors_with_shared_arguments(call: Call) -> Results:
-    """The backward of one executor comes after forward and backward of the other."""
+    """Backward of one executor runs after forward and backward of the other."""
     first = bind(call, call.symbol())
     gradients = {n: g.copy() for n, g in first.grad_dict.items() if g is not None}
     reqs = {n: "write" if n in gradients else "null" for n in first.arg_dict}
@@ -63,7 +63,7 @@ def executors_with_shared_arguments(call: Call) -> Results:
 
 
 def _larger_shapes(call: Call) -> dict[str, tuple[int, ...]] | None:
-    """Return input shapes of one more row in the batch, if the operator takes such."""
+    """Return input shapes with one more row in the batch, if the operator accepts them."""
     shapes = {n: a.shape for n, a in zip(call.names, call.row.arrays(), strict=True)}
     symbol = call.symbol()
     first = call.names[:1]

@@ -78,7 +78,7 @@ def test_compiled_layers_compute_in_8_bits(kind):
 
 @pytest.mark.parametrize("kind", ["residual", "residual_entropy"])
 def test_quantize_model_mkldnn_models_match_mxnet_1_9_1(kind):
-    """Additions and relu are part of the layers; sigmoid and leaky run on their real numbers."""
+    """Additions and relu are fused into the layers; sigmoid and leaky run in float32."""
     net, data = compiled(kind)
     found = operators(net, data)
     assert found.count("_fused_int8_convolution") == 4 and found.count("_fused_int8_dense") == 2
@@ -224,7 +224,7 @@ def _run(symbol, args, aux):
 
 @pytest.mark.parametrize("name", CASES)
 def test_fused_layers_equal_the_unfused_graph(name):
-    """Also after a round through JSON."""
+    """Also after a JSON roundtrip."""
     build, wanted = CASES[name]
     symbol = build()
     fused = symbol.get_backend_symbol("MKLDNN")
@@ -240,7 +240,7 @@ def test_fused_layers_equal_the_unfused_graph(name):
 @pytest.mark.parametrize("mode", ["naive", "none"])
 @pytest.mark.parametrize("name", ["bn act", "add", "two layers", "dense", "attention"])
 def test_fused_layers_are_quantized(name, mode):
-    """Calibrated layers give 8 bits at once and have the range in their attributes."""
+    """Calibrated layers return 8 bits and have the range in their attributes."""
     symbol = CASES[name][0]()
     args, aux = _arrays(symbol)
     data = args["data"]

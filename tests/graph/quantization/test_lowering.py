@@ -64,7 +64,7 @@ def test_concat_runs_in_8_bits(mode):
 
 @pytest.mark.parametrize("mode", ["none", "naive"])
 def test_in_place_sum_does_not_overwrite_values_used_later(mode):
-    """The block's input is added, and read once more afterwards."""
+    """The block's input is added, and used again afterwards."""
     x = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=4, name="first")
     late = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="late")
     early = mx.sym.elemwise_add(x, mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="c"))
@@ -74,7 +74,7 @@ def test_in_place_sum_does_not_overwrite_values_used_later(mode):
 
 
 def test_in_place_sum_does_not_overwrite_the_layer_input():
-    """A block that adds its input to a convolution of it: both inputs are one array."""
+    """A block that adds its input to its convolution: both inputs are one array."""
     x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="a")
     x = mx.sym.clip(x, a_min=0, a_max=6)
     y = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, num_group=2, name="b")

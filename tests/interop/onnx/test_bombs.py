@@ -33,7 +33,7 @@ def _model(nodes: list, inputs: list, functions: list, constants: list) -> bytes
 
 
 def _calls(depth: int, last: str) -> bytes:
-    """Functions that each call the next one twice; the last calls `last`."""
+    """Functions that each call the next one twice; the last one calls `last`."""
     functions = []
     for i in range(depth):
         callee, domain = (
@@ -51,7 +51,7 @@ def _calls(depth: int, last: str) -> bytes:
 
 
 def _doubling(count: int, first: str, last: str, copies: int = 2) -> bytes:
-    """An array that each node joins with itself."""
+    """A model in which each node concatenates an array with itself."""
     kind = TensorProto.FLOAT if first == "floats" else TensorProto.INT64
     shape = ["n"] if first == "shape" else [2]
     inputs = [helper.make_tensor_value_info("x", kind, shape)]
@@ -80,7 +80,7 @@ REFUSED = {
 
 
 def _used() -> tuple[float, int]:
-    """Return the seconds of computing and the largest megabytes so far, children included."""
+    """Return the CPU seconds and the peak megabytes so far, including children."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in both), max(u.ru_maxrss for u in both) // 1024
 
@@ -97,7 +97,7 @@ def test_files_that_expand_to_enormous_models_raise(name: str, tmp_path: pathlib
 
 
 def test_import_does_not_evaluate_repeatedly_doubled_shapes() -> None:
-    """The size of the file's input is not known, so that each number is a name: no list of them."""
+    """The input size is symbolic, so each number would be a name in a huge list."""
     symbol = contrib_onnx.import_model(_doubling(28, "shape", "Identity"))[0]
     assert symbol.list_outputs()
 
@@ -108,7 +108,7 @@ def test_functions_within_limits_are_expanded() -> None:
 
 
 def test_external_tensors_in_functions_raise() -> None:
-    """One that is stored in another file is refused there, too."""
+    """Tensors stored in another file raise there, too."""
     tensor = TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[1])
     tensor.data_location = TensorProto.EXTERNAL
     entry = tensor.external_data.add()
@@ -122,7 +122,7 @@ def test_external_tensors_in_functions_raise() -> None:
 
 
 def test_info_command_reports_the_problem(tmp_path: pathlib.Path, capsys) -> None:
-    """The command reads facts without expanding anything."""
+    """The command does not expand functions."""
     path = tmp_path / "bomb.onnx"
     path.write_bytes(REFUSED["functions that call others twice"])
     assert main(["info", str(path)]) == 1
@@ -145,7 +145,7 @@ def test_isolated_work_has_a_memory_limit() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have no signal for it")
 def test_isolated_processes_end_with_their_parent() -> None:
-    """The helper holds the end of a pipe, which closes when both are gone."""
+    """The child holds one end of a pipe, which closes when both have ended."""
     code = (
         "import os, time\nfrom mxnet.interop.onnx.importer.reading import run_isolated\n"
         "run_isolated(lambda: (os.write(1, b'!'), time.sleep(100)) and b'', 'x')"

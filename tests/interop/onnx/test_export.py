@@ -50,7 +50,7 @@ def _check(
 
 
 def test_fix_gamma_exports_gamma_as_one() -> None:
-    """With fix_gamma, the default, a gamma of 7 is not used."""
+    """With fix_gamma, the default, the value of gamma is not used."""
     symbol = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
     params = {
         "bn_gamma": mx.nd.ones(3) * 7,
@@ -65,7 +65,7 @@ def test_fix_gamma_exports_gamma_as_one() -> None:
 @pytest.mark.parametrize("with_pad", [True, False])
 @pytest.mark.parametrize("dynamic", [None, [(None, 2, None, None)]])
 def test_full_pooling_convention_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
-    """Cut windows divide by what they cover, with numbers and with dynamic sizes."""
+    """Windows at the border divide by their covered size, also with dynamic sizes."""
     symbol = mx.sym.Pooling(
         mx.sym.var("data"),
         kernel=(3, 3),
@@ -79,13 +79,13 @@ def test_full_pooling_convention_rounds_up(kind: str, with_pad: bool, dynamic: l
 
 
 def test_prelu_with_a_slope_for_each_channel() -> None:
-    """Slopes of images meet the channels, not the last axis."""
+    """Slopes broadcast along the channels, not along the last axis."""
     symbol = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="p")
     _check(symbol, {"p_gamma": mx.nd.array([0.1, 0.5, 0.9])}, _normal(2, 3, 4, 4))
 
 
 def test_loss_layers_are_exported_without_label() -> None:
-    """SoftmaxOutput and its kin become what they predict; the label is no input."""
+    """SoftmaxOutput and similar layers become their prediction; the label is not an input."""
     for head in ("SoftmaxOutput", "LogisticRegressionOutput", "LinearRegressionOutput"):
         symbol = getattr(mx.sym, head)(mx.sym.var("data"), name="head")
         shape = (2, 4) if head != "SoftmaxOutput" else (2,)
@@ -95,7 +95,7 @@ def test_loss_layers_are_exported_without_label() -> None:
 
 
 def test_attributes_missing_from_json_use_defaults() -> None:
-    """A dense layer flattens and has a bias unless the file says otherwise."""
+    """A dense layer flattens and has a bias by default."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="fc")
     assert "flatten" not in symbol.tojson()
     loaded = mx.sym.load_json(symbol.tojson())
@@ -103,7 +103,7 @@ def test_attributes_missing_from_json_use_defaults() -> None:
 
 
 def test_duplicate_node_names_do_not_clash() -> None:
-    """Two nodes of one name, and a node named as a variable, stay apart."""
+    """Two nodes with one name, and a node named like a variable."""
     data = mx.sym.var("data")
     one = mx.sym.relu(data, name="same")
     two = mx.sym.tanh(one, name="same")
@@ -111,7 +111,6 @@ def test_duplicate_node_names_do_not_clash() -> None:
 
 
 def test_deconvolution_with_adj_or_target_shape() -> None:
-    """Both ways to say the size of the output."""
     for option in ({"adj": (1, 1), "pad": (1, 1)}, {"target_shape": (9, 9)}):
         symbol = mx.sym.Deconvolution(
             mx.sym.var("data"), kernel=(3, 3), stride=(2, 2), num_filter=4, name="d", **option
@@ -120,7 +119,7 @@ def test_deconvolution_with_adj_or_target_shape() -> None:
 
 
 def test_upsampling_nearest_and_bilinear() -> None:
-    """Repeated pixels, and a bilinear kernel that is a parameter."""
+    """Repeated pixels, and a bilinear kernel as a parameter."""
     nearest = mx.sym.UpSampling(mx.sym.var("data"), scale=2, sample_type="nearest")
     _check(nearest, {}, _normal(1, 2, 3, 4))
     learned = mx.sym.UpSampling(
@@ -130,7 +129,7 @@ def test_upsampling_nearest_and_bilinear() -> None:
 
 
 def test_group_keeps_the_order_of_outputs() -> None:
-    """Outputs come as the group lists them, repeated and direct ones too."""
+    """Including repeated outputs and inputs as outputs."""
     data = mx.sym.var("data")
     parts = mx.sym.split(data, num_outputs=2, axis=1, name="parts")
     symbol = mx.sym.Group([parts[1], mx.sym.relu(data), data, parts[0], parts[1]])
@@ -149,7 +148,6 @@ def test_parameters_are_inputs_and_initializers() -> None:
 
 
 def test_output_names_types_and_shapes_match_mxnet() -> None:
-    """Names, types and shapes of outputs are those that MXNet's exporter wrote."""
     recorded = json.loads((HERE / "onnx_exports.json").read_text(encoding="utf-8"))
     models = onnx_exports.cases()
     assert list(recorded) == list(models)
@@ -163,7 +161,7 @@ def test_output_names_types_and_shapes_match_mxnet() -> None:
 
 
 def test_order_of_outputs_in_a_file_matches_mxnet(tmp_path: pathlib.Path) -> None:
-    """MXNet sorts them by their nodes and leaves inputs and doubles out, which come last here."""
+    """MXNet sorts outputs by their nodes and omits inputs and duplicates; here these come last."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     h = mx.sym.exp(x, name="h")
     f, q = mx.sym.sin(h, name="f"), mx.sym.cos(y, name="q")
@@ -204,7 +202,7 @@ def test_build_model_keeps_all_outputs_in_group_order() -> None:
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 4, 3)])
 @pytest.mark.parametrize("is_dynamic", [False, True])
 def test_prelu_of_any_rank(slopes: tuple, shape: tuple, is_dynamic: bool) -> None:
-    """One slope, or one for each channel: the only axis of a vector, the second of others."""
+    """One slope, or one per channel: the only axis of a vector, the second axis of others."""
     gamma = mx.sym.var("p_gamma", shape=slopes)
     symbol = mx.sym.LeakyReLU(mx.sym.var("data"), gamma, act_type="prelu", name="p")
     dynamic = [(None,) * len(shape)] if is_dynamic else None
@@ -234,7 +232,7 @@ class LanguageModel(mx.gluon.HybridBlock):
 def test_language_models_run_with_different_batch_sizes(
     kind: str, with_states: bool, sizes: str | None, tmp_path: pathlib.Path
 ) -> None:
-    """Batch and time are free, together in data and states; layers and widths are not."""
+    """Batch and time are dynamic in data and states; layers and widths are fixed."""
     net = LanguageModel(getattr(mx.gluon.rnn, kind), layers=2)
     net.initialize()
     net.hybridize()
@@ -268,7 +266,7 @@ def test_language_models_run_with_different_batch_sizes(
 
 
 def test_zeros_of_dynamic_size_raise() -> None:
-    """States of unrolled cells have the size of the batch, which no node of the graph gives."""
+    """States of unrolled cells have the batch size, which no node of the graph provides."""
     cell = mx.gluon.rnn.LSTMCell(3, input_size=4)
     outputs, _ = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
     params = {n: mx.nd.ones(p.shape) for n, p in cell.collect_params().items()}
@@ -277,7 +275,7 @@ def test_zeros_of_dynamic_size_raise() -> None:
 
 
 class CenterDecoder(mx.gluon.HybridBlock):
-    """Boxes around the largest points of heat maps, as CenterNet computes them."""
+    """Boxes around the maxima of heat maps, as in CenterNet."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -314,7 +312,7 @@ class CenterDecoder(mx.gluon.HybridBlock):
 
 @pytest.mark.parametrize("sizes", [None, [(None, 4, None, None)]])
 def test_center_point_decoder_is_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
-    """Shapes, largest elements and indices in several axes, with numbers and dynamic sizes."""
+    """Shapes, top-k and multi-axis indices, with fixed and dynamic sizes."""
     net = CenterDecoder(5)
     net.initialize()
     net.hybridize()
@@ -338,7 +336,7 @@ def test_center_point_decoder_is_exported(sizes: list | None, tmp_path: pathlib.
 
 
 def test_dynamic_batch_size() -> None:
-    """One file serves all batch sizes; the size has the name that was given."""
+    """One file runs with all batch sizes; the dimension has the requested name."""
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten())
     net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.LayerNorm())
@@ -356,7 +354,7 @@ def test_dynamic_batch_size() -> None:
 
 @pytest.mark.parametrize("opset", [12, 13, 17, 18, 21])
 def test_models_use_the_requested_opset(opset: int) -> None:
-    """Axes as attributes or inputs, LayerNormalization where it exists."""
+    """Axes as attributes or inputs, LayerNormalization if available."""
     x = mx.sym.LayerNorm(mx.sym.var("data"), name="ln")
     x = mx.sym.softmax(mx.sym.sum(mx.sym.expand_dims(x, axis=1), axis=1), axis=0)
     x = mx.sym.max(mx.sym.concat(*mx.sym.split(x, num_outputs=2, axis=1), dim=0), axis=1)
@@ -383,7 +381,7 @@ def test_loops_and_branches_are_exported() -> None:
 
 
 def test_gluon_recurrent_layers_are_exported() -> None:
-    """Weights that a graph packs itself are packed at export."""
+    """Weights that the graph packs are packed at export."""
     for layer in (mx.gluon.rnn.LSTM(3, 2, bidirectional=True), mx.gluon.rnn.GRU(3)):
         layer.initialize()
         layer.hybridize()
@@ -398,7 +396,7 @@ def test_gluon_recurrent_layers_are_exported() -> None:
 
 
 def test_export_accepts_files_and_dicts(tmp_path: pathlib.Path) -> None:
-    """Paths, a dict with prefixes and a pair of dicts mean the same."""
+    """Paths, a dict with prefixes and a pair of dicts are equivalent."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     args = {"fc_weight": _normal(2, 3), "fc_bias": _normal(2)}
     mx.model.save_checkpoint(str(tmp_path / "m"), 1, symbol, args, {})
@@ -416,7 +414,7 @@ def test_export_accepts_files_and_dicts(tmp_path: pathlib.Path) -> None:
 
 
 def test_failed_export_raises_and_leaves_no_file(tmp_path: pathlib.Path) -> None:
-    """The error names operator and node, and what is written appears whole or not at all."""
+    """The error names operator and node, and the file is written atomically."""
     target = tmp_path / "x.onnx"
     symbol = mx.sym.linalg.gelqf(mx.sym.var("data"), name="lq")
     with pytest.raises(UnsupportedExport, match=r"_linalg_gelqf.*'lq'"):
@@ -431,7 +429,7 @@ def test_failed_export_raises_and_leaves_no_file(tmp_path: pathlib.Path) -> None
 
 
 class _Attention(mx.gluon.HybridBlock):
-    """A layer of BERT as GluonNLP writes it: positions, masked self-attention, normalization."""
+    """A BERT layer as in GluonNLP: positions, masked self-attention, normalization."""
 
     def __init__(self, heads: int, units: int) -> None:
         super().__init__(prefix="bert_")
@@ -461,7 +459,6 @@ class _Attention(mx.gluon.HybridBlock):
 
 
 def test_attention_with_dynamic_batch_and_length() -> None:
-    """Batch and sequence length are names in the file, and both may change."""
     net = _Attention(2, 8)
     net.initialize(mx.init.Normal(0.5))
     net.hybridize()
@@ -483,7 +480,7 @@ def test_attention_with_dynamic_batch_and_length() -> None:
 
 @pytest.mark.parametrize("codes", [(0, -3, -2), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -1)])
 def test_reshape_codes_with_dynamic_sizes(codes: tuple[int, ...]) -> None:
-    """Copied, merged and split sizes are computed when the model runs."""
+    """Copied, merged and split sizes are computed at run time."""
     symbol = mx.sym.reshape(mx.sym.var("data"), shape=codes)
     model = build_model(symbol, {}, [(None, None, 6)])
     for shape in ((4, 3, 6), (2, 5, 6)):
@@ -517,7 +514,7 @@ def test_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.P
 def test_dynamic_export_frees_only_sizes_the_weights_do_not_fix(
     layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
 ) -> None:
-    """MXNet frees all of them, also those that its weights fix."""
+    """MXNet makes all sizes dynamic, including those that the weights fix."""
     layer.initialize()
     target = str(tmp_path / "net.onnx")
     params = {n: p.data() for n, p in layer.collect_params().items()}

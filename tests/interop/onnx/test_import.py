@@ -61,7 +61,7 @@ class _Recurrent(nn.Module):
 
 
 class _Residual(nn.Module):
-    """Convolutions, depthwise ones too, with normalization and a residual."""
+    """Convolutions, including depthwise ones, with normalization and a residual."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,7 +87,6 @@ class _Residual(nn.Module):
     ids=["encoder", "recurrent", "residual"],
 )
 def test_imported_torch_models_match_torch(module: type, data: torch.Tensor) -> None:
-    """What torch's exporter writes gives torch's numbers."""
     torch.manual_seed(0)
     theirs = module()
     block = contrib_onnx.import_to_gluon(_torch_file(theirs, data))
@@ -97,7 +96,6 @@ def test_imported_torch_models_match_torch(module: type, data: torch.Tensor) -> 
 
 
 def test_exported_model_runs_in_a_module_after_import(tmp_path: pathlib.Path) -> None:
-    """What goes out and comes back computes the same in a Module."""
     net = mx.gluon.model_zoo.vision.get_model("mobilenetv2_0.25", classes=5)
     net.initialize(mx.init.Xavier())
     net.hybridize()
@@ -115,7 +113,7 @@ def test_exported_model_runs_in_a_module_after_import(tmp_path: pathlib.Path) ->
 
 
 def test_get_model_metadata_excludes_parameters(tmp_path: pathlib.Path) -> None:
-    """Names and shapes of what the model takes and gives."""
+    """Names and shapes of the model's inputs and outputs."""
     path = tmp_path / "fc.onnx"
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
@@ -133,7 +131,7 @@ def _model(nodes: list, tensors: list = ()) -> onnx.ModelProto:
 
 
 def _with_claim(dims: list[int]) -> bytes:
-    """Return a model whose parameter claims another shape than it has."""
+    """Return a model whose parameter declares a wrong shape."""
     tensor = numpy_helper.from_array(np.ones((2, 2), np.float32), "w")
     del tensor.dims[:]
     tensor.dims.extend(dims)
@@ -162,13 +160,13 @@ def _with_external_file() -> bytes:
     ids=["empty", "text", "zeros", "huge", "negative", "external"],
 )
 def test_malicious_files_raise(content: bytes, said: str) -> None:
-    """The error says what is wrong; nothing of the claimed size is allocated."""
+    """The error gives the reason; the claimed size is not allocated."""
     with pytest.raises(FormatError, match=said):
         contrib_onnx.import_model(content)
 
 
 def test_truncated_files_raise() -> None:
-    """A file that ends early never gives a model, wherever it is cut."""
+    """A truncated file never loads, wherever it ends."""
     whole = _model([helper.make_node("Relu", ["x"], ["y"])]).SerializeToString()
     for length in range(0, len(whole) - 1, 7):
         with pytest.raises(MXNetError):
@@ -176,7 +174,7 @@ def test_truncated_files_raise() -> None:
 
 
 def test_damaged_files_load_or_raise_mxnet_error() -> None:
-    """Whatever bytes are changed, the file is read or refused with an MXNetError."""
+    """Whatever bytes are changed, the file loads or raises an MXNetError."""
     weight = numpy_helper.from_array(np.ones((2, 2), np.float32), "weight")
     nodes = [
         helper.make_node("Gemm", ["x", "weight"], ["h"], transB=1, name="dense"),
@@ -197,7 +195,7 @@ def test_damaged_files_load_or_raise_mxnet_error() -> None:
 
 
 def test_huge_constants_raise() -> None:
-    """A tiny file may ask for a terabyte."""
+    """A tiny file can request a terabyte."""
     shape = numpy_helper.from_array(np.array([2**20, 2**20], np.int64), "shape")
     nodes = [
         helper.make_node("ConstantOfShape", ["shape"], ["big"]),
@@ -208,7 +206,7 @@ def test_huge_constants_raise() -> None:
 
 
 def test_crashes_of_the_onnx_library_are_isolated() -> None:
-    """Its C++ shape inference reads beyond the shape for this axis, in a process of its own."""
+    """Its C++ shape inference reads out of bounds for this axis, in a subprocess."""
     scale = numpy_helper.from_array(np.ones(2, np.float32), "scale")
     node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=2**31)
     with contextlib.suppress(MXNetError):  # what matters is that this line is left at all
@@ -216,7 +214,7 @@ def test_crashes_of_the_onnx_library_are_isolated() -> None:
 
 
 def test_run_isolated_returns_results_and_raises_errors() -> None:
-    """Answers, errors and crashes of isolated work."""
+    """Results, errors and crashes of isolated work."""
     assert run_isolated(lambda: b"x" * 3_000_000, "file") == b"x" * 3_000_000
     with pytest.raises(FormatError, match=r"file is not a valid ONNX model: .*by zero"):
         run_isolated(lambda: b"%d" % (1 // 0), "file")

@@ -51,7 +51,7 @@ def _loop_body(nodes: list, more: str = "go") -> onnx.GraphProto:
 
 
 def test_loop_with_a_dynamic_trip_count_and_condition() -> None:
-    """The count is data, and a condition may end the loop before."""
+    """The count is data, and the condition can end the loop earlier."""
     limit = numpy_helper.from_array(np.array(20.0, np.float32), "limit")
     body = _loop_body(
         [
@@ -98,7 +98,7 @@ def test_loop_with_a_constant_trip_count_becomes_foreach() -> None:
 
 
 def test_branches_use_values_of_the_outer_graph() -> None:
-    """Both branches use the input of the model and constants of their own."""
+    """Both branches use the model's input, and constants of their own."""
     one = numpy_helper.from_array(np.ones(2, np.float32), "one")
     then = helper.make_graph([node("Add", ["x", "one"], ["a"])], "t", [], [info("a", FLOAT, [2])])
     other = helper.make_graph(
@@ -120,7 +120,7 @@ def test_branches_use_values_of_the_outer_graph() -> None:
 
 
 def test_scan_in_reverse_direction_along_any_axis() -> None:
-    """Running sums over axis 1 from its end, stacked along axis 1 again."""
+    """Reverse running sums over axis 1, stacked along axis 1."""
     body = helper.make_graph(
         [node("Add", ["s", "x"], ["s2"]), node("Identity", ["s2"], ["y"])],
         "body",
@@ -149,7 +149,7 @@ def test_scan_in_reverse_direction_along_any_axis() -> None:
 
 
 def test_sequence_operators_are_resolved_at_import() -> None:
-    """Split to a sequence, insert, take one, join the rest."""
+    """Split to a sequence, insert, index, concatenate."""
     at = numpy_helper.from_array(np.array(1), "at")
     nodes = [
         node("SplitToSequence", ["x"], ["seq"], axis=0, keepdims=1),
@@ -192,7 +192,7 @@ def test_functions_of_a_file_are_expanded_with_attributes() -> None:
 
 
 def test_recursive_functions_raise() -> None:
-    """A file may not define an endless model."""
+    """Expanding them would not terminate."""
     function = helper.make_function(
         "mine",
         "again",
@@ -218,7 +218,7 @@ def test_recursive_functions_raise() -> None:
 
 
 class _Decoder(nn.Module):
-    """Causal attention as small language models write it: every size is computed."""
+    """Causal attention as in small language models: every size is computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ class _Decoder(nn.Module):
 
 
 class _Resized(nn.Module):
-    """A convolution, twice the size, and back to the size of the input."""
+    """A convolution, upsampling by 2, and downsampling to the input size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class _Resized(nn.Module):
     ids=["decoder", "resized"],
 )
 def test_models_with_dynamic_axes_run_with_any_size(module: type, axes: tuple, datas: list) -> None:
-    """One import serves all batch sizes, lengths and pictures."""
+    """One import runs with all batch sizes, lengths and image sizes."""
     torch.manual_seed(0)
     theirs = module().eval()
     dynamic = {"x": {i: n for i, n in enumerate(axes) if n}}
@@ -274,7 +274,6 @@ def test_models_with_dynamic_axes_run_with_any_size(module: type, axes: tuple, d
 
 
 def test_sequences_of_unknown_length_raise() -> None:
-    """The error says what is needed."""
     graph = helper.make_graph(
         [node("ConcatFromSequence", ["s"], ["y"], axis=0)],
         "g",
@@ -286,7 +285,7 @@ def test_sequences_of_unknown_length_raise() -> None:
 
 
 def test_imported_models_of_torch_dynamo_exporter_match_torch() -> None:
-    """torch's exporter of today writes functions, newer operators and names for sizes."""
+    """It writes functions, newer operators and symbolic sizes."""
     pytest.importorskip("onnxscript")
     torch.manual_seed(0)
     theirs, data = _Decoder().eval(), torch.arange(12).reshape(2, 6)

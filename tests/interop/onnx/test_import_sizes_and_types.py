@@ -52,7 +52,7 @@ def _import_and_run(model: onnx.ModelProto, array: np.ndarray) -> list[np.ndarra
 
 
 def _check_both_ways(model: onnx.ModelProto, x: np.ndarray, is_dynamic: bool = True) -> None:
-    """Compare a block, and its export with numbers and with dynamic sizes, with onnxruntime."""
+    """Compare a block, and its export with fixed and dynamic sizes, with onnxruntime."""
     expected = run(model, {"x": x})
     symbol, args, aux = mx.contrib.onnx.import_model(model.SerializeToString())
     results = [_import_and_run(model, x)]
@@ -68,7 +68,7 @@ def _check_both_ways(model: onnx.ModelProto, x: np.ndarray, is_dynamic: bool = T
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("op_type", ["Hardmax", "Softmax", "LogSoftmax"])
 def test_softmax_along_any_axis(op_type: str, shape: tuple) -> None:
-    """Before opset 13 the axes from `axis` on count as one."""
+    """Before opset 13 the axes from `axis` on are flattened."""
     for opset, axis in ((11, 0), (11, 1), (11, 2), (11, None), (13, -1), (13, 0), (13, 1)):
         attrs = {} if axis is None else {"axis": axis}
         node = helper.make_node(op_type, ["x"], ["y"], **attrs)
@@ -77,7 +77,7 @@ def test_softmax_along_any_axis(op_type: str, shape: tuple) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_graph_with_only_a_shape_node_is_imported(shape: tuple) -> None:
-    """A known shape is still computed from its input, which the block takes."""
+    """A known shape is still computed from the input, which stays an argument."""
     for attrs in ({}, {"start": 1}, {"start": -2, "end": -1}):
         node = helper.make_node("Shape", ["x"], ["y"], **attrs)
         model = _model([node], shape, {"y": (INT64, (None,))}, opset=15)
@@ -86,7 +86,7 @@ def test_graph_with_only_a_shape_node_is_imported(shape: tuple) -> None:
 
 
 def test_inputs_used_only_for_their_shape_remain_inputs() -> None:
-    """As many arguments as the file has inputs, though nothing reads this one."""
+    """The block takes as many arguments as the file has inputs."""
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
         helper.make_node("Add", ["s", "c"], ["y"]),
@@ -111,7 +111,7 @@ def test_prelu_slopes_broadcast(slopes: tuple) -> None:
     ("shape", "slopes"), [((4,), (4,)), ((4,), (1,)), ((3, 4), (4,)), ((3, 4), (3, 1))]
 )
 def test_prelu_slopes_of_vectors_and_matrices(shape: tuple, slopes: tuple) -> None:
-    """A slope for each column, or for each row."""
+    """One slope per column, or per row."""
     slope = np.random.RandomState(1).uniform(0.1, 1, slopes).astype("float32")
     node = helper.make_node("PRelu", ["x", "slope"], ["y"])
     x = np.random.RandomState(2).standard_normal(shape).astype("float32")
@@ -121,7 +121,7 @@ def test_prelu_slopes_of_vectors_and_matrices(shape: tuple, slopes: tuple) -> No
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
 def test_dropout_of_any_ratio_returns_its_input(ratio: float) -> None:
-    """Also 1, for which onnxruntime has no answer; the mask is true everywhere."""
+    """Also for ratio 1, which onnxruntime does not support; the mask is all true."""
     node = helper.make_node("Dropout", ["x", "ratio"], ["y", "mask"])
     kinds = {"y": (FLOAT, (2, 3, 4)), "mask": (BOOL, (2, 3, 4))}
     model = _model([node], (2, 3, 4), kinds, opset=12, ratio=np.float32(ratio))
@@ -136,7 +136,7 @@ def test_dropout_of_any_ratio_returns_its_input(ratio: float) -> None:
 
 
 def test_outputs_of_split_are_named_after_their_node() -> None:
-    """The outputs are those of MXNet's split."""
+    """The outputs have the names of MXNet's split."""
     node = helper.make_node("Split", ["x"], ["a", "b"], "parts", axis=2)
     model = _model([node], (2, 3, 4), {"a": (FLOAT, (2, 3, 2)), "b": (FLOAT, (2, 3, 2))})
     symbol = mx.contrib.onnx.import_model(model.SerializeToString())[0]
@@ -151,7 +151,7 @@ WIDE = {"int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64
 
 @pytest.mark.parametrize("name", WIDE)
 def test_unsupported_integer_types_become_the_next_wider_type(name: str) -> None:
-    """Inputs, parameters and results; sums wrap around as in the narrow type; said once."""
+    """Inputs, parameters and results; sums wrap around as in the narrow type. Warns once."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(name))
     top = min(np.iinfo(name).max, np.iinfo("int64").max)
     nodes = [
@@ -175,7 +175,7 @@ def test_unsupported_integer_types_become_the_next_wider_type(name: str) -> None
 
 @pytest.mark.parametrize("name", ["int16", "uint16", "uint32"])
 def test_casts_to_narrow_integers_wrap_around(name: str) -> None:
-    """A cast keeps the low bits, as NumPy's does."""
+    """A cast keeps the low bits, as in NumPy."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(name))
     node = helper.make_node("Cast", ["x"], ["y"], to=kind)
     x = np.array([-1, 40000, 70000, 2**33 + 5, -(2**16) - 3])
@@ -186,7 +186,7 @@ def test_casts_to_narrow_integers_wrap_around(name: str) -> None:
 
 
 def test_integers_beyond_int64_raise() -> None:
-    """A parameter of 2**63 has no place in MXNet; one below it has."""
+    """A parameter of 2**63 raises; a smaller one does not."""
     node = helper.make_node("Identity", ["c"], ["y"])
     for number in (2**63 - 1, 2**63):
         kinds = {"y": (TensorProto.UINT64, (1,))}
@@ -202,7 +202,6 @@ def test_integers_beyond_int64_raise() -> None:
 
 
 def test_supported_types_are_imported_without_warning() -> None:
-    """Nothing is said of types that MXNet has."""
     node = helper.make_node("Relu", ["x"], ["y"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -77,7 +77,7 @@ def _imported(case: Any, feed: dict[str, np.ndarray]) -> tuple:
 
 
 def _arrays(side: Any) -> list[Any]:
-    """Return what a case gives as arrays and lists of arrays; some give protocol buffers."""
+    """Return the values of a case as arrays and lists of arrays; some are protocol buffers."""
     proto, to_array = onnx.TensorProto, onnx.numpy_helper.to_array
     return [to_array(a) if isinstance(a, proto) else a for a in side]
 
@@ -89,7 +89,7 @@ def _to_ndarray(array: np.ndarray) -> mx.nd.NDArray:
 
 
 def _held_type(dtype: np.dtype) -> np.dtype:
-    """Return the type in which MXNet holds integers that it lacks."""
+    """Return the dtype that MXNet uses for integer types that it lacks."""
     return WIDER_TYPES.get(dtype, dtype)
 
 
@@ -132,7 +132,7 @@ def cases() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_onnx_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every case that is not excluded gives its outputs: values, shapes, dtypes."""
+    """Compare values, shapes and dtypes of every case that is not excluded."""
     check_files_here(monkeypatch)
     names = passing_names(cases)
     assert len(names) >= MIN_CASES
@@ -179,7 +179,7 @@ def _goes_out_again(case: Any) -> None:
 def test_imported_node_tests_can_be_exported(
     cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every sixth case gives its outputs after import, export and onnxruntime."""
+    """Every sixth case runs after import, export and in onnxruntime."""
     check_files_here(monkeypatch)
     names = [n for n in passing_names(cases) if not re.search(EXCEPTIONS, n)]
     assert len(names) > 900

@@ -30,7 +30,7 @@ PARAMETERS = {"RNN": {"in1"}}
 
 
 def _exported_samples() -> dict[tuple[str, bool], list[Row]]:
-    """Return the sample rows of each operator that is exported, and whether it is of `mx.np`."""
+    """Return the sample rows of each exported operator, and whether it is of `mx.np`."""
     found: dict[tuple[str, bool], list[Row]] = {}
     for (family, name), samples in sampled().items():
         op = registry.get(name).name
@@ -60,7 +60,7 @@ def _cases() -> list:
 
 
 def _spread(samples: list[Row]) -> list[Row]:
-    """Return rows from all over the grid first; the others are for when those are refused."""
+    """Return rows spread over the grid first; the others replace unsupported ones."""
     step = -(-len(samples) // MAX_ROWS)
     return samples[::step] + [s for i, s in enumerate(samples) if i % step]
 
@@ -75,7 +75,7 @@ def _is_meant(op: str, arrays: list) -> bool:
 
 @pytest.mark.parametrize(("is_np", "samples"), _cases())
 def test_exported_operators_match_in_onnxruntime(is_np: bool, samples: list[Row]) -> None:
-    """Values, shapes and dtypes agree for rows over the grid of options."""
+    """Compare values, shapes and dtypes over the grid of options."""
     with mx.util.np_shape(is_np):
         _check_rows(samples)
 
@@ -103,12 +103,12 @@ def _check_rows(samples: list[Row]) -> None:
 
 
 def test_every_export_row_is_a_registered_operator() -> None:
-    """The table is keyed by the first name of operators, no alias among them."""
+    """The table is keyed by registry names, not by aliases."""
     assert [n for n in rows() if registry.get(n).name != n] == []
 
 
 def test_supports_all_operators_that_mxnet_exports() -> None:
-    """All 149 operators that MXNet 1.9.1 exports are here, under their registered names."""
+    """All 149 operators, under their registered names."""
     listed = set(mx.onnx.get_operator_support(13))
     theirs = mxnet_names() - {"null"}
     assert {registry.get(n).name for n in theirs} <= listed
@@ -132,7 +132,7 @@ def _error(row: Row, opset: int) -> str | None:
 
 @pytest.mark.parametrize("opset", [12, 13, 15, 18, 21])
 def test_exported_nodes_are_valid_in_their_opset(opset: int) -> None:
-    """Inputs, attributes and types are those of the opset that the file names."""
+    """Check inputs, attributes and types."""
     failed = []
     for (_, is_np), samples in _exported_samples().items():
         with mx.util.np_shape(is_np):
@@ -150,7 +150,7 @@ def _checked(symbol: mx.sym.Symbol, opset: int, **inputs: np.ndarray) -> list[np
 
 @pytest.mark.parametrize("opset", [12, 13, 14])
 def test_resize_in_every_opset(opset: int) -> None:
-    """Before opset 13 all inputs of Resize must be there."""
+    """Before opset 13 all inputs of Resize are required."""
     x = np.arange(4, dtype="float32").reshape(1, 1, 2, 2)
     data = mx.sym.var("data")
     for symbol in (
@@ -172,7 +172,7 @@ def _reshaped(sizes: list[int], opset: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("opset", [12, 13, 14])
 def test_reshape_with_zeros_in_every_opset(opset: int) -> None:
-    """The attribute allowzero came with opset 14; before it a 0 copied the size in its place."""
+    """allowzero exists since opset 14; before, a 0 copies the input size."""
     feed = {"data": np.zeros((0, 3), "float32")}
     assert run(_reshaped([0, 1, 3], opset), feed)[0].shape == (0, 1, 3)
     if opset < 14:
@@ -246,7 +246,7 @@ def test_constants_have_the_dtype_of_the_data(name: str, dtype: str) -> None:
 
 
 def test_error_for_unsupported_operators_names_an_alternative() -> None:
-    """Torch is the way out only where it takes the operator."""
+    """It suggests torch only for operators that torch supports."""
     others = [op.name for op in registry.operators() if op.name not in rows()]
     texts = {name: why_refused(name) for name in others}
     assert {n for n in texts if n in REFUSED and "--to torch" in texts[n]} == set()

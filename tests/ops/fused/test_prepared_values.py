@@ -195,7 +195,7 @@ def convolution(monkeypatch):
 
 
 def copying_backend(monkeypatch):
-    """Return a network that runs by an engine that copies its parameters."""
+    """Return a network with a backend that copies its parameters."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
 
     def prepare(graph, feed, data):

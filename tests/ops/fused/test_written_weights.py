@@ -19,7 +19,7 @@ def pack_weights_for_few_rows(monkeypatch):
 
 
 def wide_dense(hybridize=True):
-    """Return a frozen layer that is large enough for its weight to be packed."""
+    """Return a frozen layer that is large enough for prepacking."""
     net = nn.Dense(512, in_units=512, use_bias=False)
     net.initialize(mx.init.One())
     net.collect_params().setattr("grad_req", "null")

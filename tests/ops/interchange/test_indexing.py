@@ -15,7 +15,7 @@ internal = mx.nd._internal
     [("none", [1, 7, 1]), ("add", [1, 13, 1]), ("mul", [1, 35, 1]), ("max", [1, 7, 1])],
 )
 def test_scatter_updates_of_one_element_are_combined(how: str, wanted: list[float]) -> None:
-    """5 and 7 both go to place 1 of ones."""
+    """5 and 7 both update element 1 of ones."""
     data, updates = mx.nd.ones((3,)), mx.nd.array([5, 7])
     by_element = internal._onnx_scatter_elements(
         data, mx.nd.array([1, -2], dtype="int64"), updates, reduction=how
@@ -28,7 +28,7 @@ def test_scatter_updates_of_one_element_are_combined(how: str, wanted: list[floa
 
 
 def test_gather_nd_with_batch_dims() -> None:
-    """With a batch axis each sample reads its own rows."""
+    """Each sample of the batch indexes its own rows."""
     data = mx.nd.arange(8).reshape((2, 2, 2))
     places = mx.nd.array([[[1]], [[0]]], dtype="int64")
     found = internal._onnx_gather_nd(data, places, batch_dims=1)
@@ -45,7 +45,7 @@ def test_scatter_nd_replaces_rows() -> None:
 
 
 def test_scatter_nd_with_too_many_coordinates_raises() -> None:
-    """Three coordinates have no place in a matrix."""
+    """Three coordinates into a matrix."""
     with pytest.raises(mx.MXNetError, match="3 coordinates for 2 axes"):
         internal._onnx_scatter_nd(
             mx.nd.zeros((2, 2)), mx.nd.array([[0, 0, 0]], dtype="int64"), mx.nd.ones((1,))

@@ -17,7 +17,7 @@ def _normal(*shape: int) -> mx.nd.NDArray:
 
 
 def test_lstm_equals_torch_in_both_directions() -> None:
-    """Gates in ONNX's order i, o, f, c are torch's i, f, c, o."""
+    """Gates are in order i, o, f, c in ONNX, and i, f, c, o in torch."""
     layer = torch.nn.LSTM(3, 4, bidirectional=True)
     order = [0, 3, 1, 2]
 
@@ -46,7 +46,7 @@ def test_lstm_equals_torch_in_both_directions() -> None:
 
 
 def test_states_do_not_change_beyond_sequence_lengths() -> None:
-    """A sequence of one step ends in the state of that step; its other outputs are 0."""
+    """Outputs beyond the sequence length are 0."""
     data, weight, again = _normal(3, 2, 2), _normal(1, 4, 2), _normal(1, 4, 4)
     lengths = mx.nd.array([1, 3], dtype="int32")
     out, last = step_by_step(
@@ -58,7 +58,7 @@ def test_states_do_not_change_beyond_sequence_lengths() -> None:
 
 
 def test_gru_linear_before_reset() -> None:
-    """The two forms differ, and a gradient flows through both."""
+    """Both forms give different results, and both have gradients."""
     data, weight, again, state = (
         _normal(2, 1, 2),
         _normal(1, 9, 2),
@@ -86,7 +86,7 @@ def test_gru_linear_before_reset() -> None:
 
 
 def test_unknown_activation_raises() -> None:
-    """The error lists what there is."""
+    """The error lists the valid ones."""
     with pytest.raises(mx.MXNetError, match=r"'swish'.*relu"):
         step_by_step(
             _normal(1, 1, 1), _normal(1, 1, 1), _normal(1, 1, 1), kind="rnn", activations="swish"

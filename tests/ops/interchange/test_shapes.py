@@ -15,7 +15,7 @@ def _ints(*numbers: int) -> mx.nd.NDArray:
 
 
 def test_reshape_by_a_computed_shape() -> None:
-    """One graph serves all batch sizes: its shape is computed from its input's."""
+    """One graph runs with all batch sizes: the shape is computed from the input's."""
     x = mx.sym.var("x")
     rows = mx.sym.slice_axis(mx.sym.shape_array(x), axis=0, begin=0, end=1)
     rest = mx.sym.cast(mx.sym.full((1,), -1), dtype="int64")
@@ -26,7 +26,7 @@ def test_reshape_by_a_computed_shape() -> None:
 
 
 def test_padding_equals_numpy() -> None:
-    """All modes, and negative widths that cut."""
+    """All modes, and negative widths, which crop."""
     data = np.arange(6, dtype="float32").reshape(2, 3)
     zero, widths = mx.nd.zeros((1,)), _ints(0, 2, 1, 1)
     for mode in ("constant", "edge", "reflect", "wrap"):
@@ -37,7 +37,7 @@ def test_padding_equals_numpy() -> None:
 
 
 def test_huge_sizes_raise() -> None:
-    """A shape is data, and data may be wrong."""
+    """Shapes are data here, and can be invalid."""
     with pytest.raises(mx.MXNetError, match="cannot make an array"):
         internal._onnx_expand(mx.nd.ones((1,)), _ints(1 << 20, 1 << 20))
     with pytest.raises(mx.MXNetError, match="cannot make an array"):

@@ -139,7 +139,7 @@ def test_unreachable_target_shape_raises() -> None:
 
 
 def test_target_shape_of_zeros_is_ignored() -> None:
-    """Files of old versions spell the default so."""
+    """Files of old versions write the default this way."""
     attrs = {"kernel": (3, 2), "num_filter": 1, "pad": (1, 1), "target_shape": "(0, 0)"}
     made = mx.nd.Deconvolution(mx.nd.ones((1, 1, 4, 5)), mx.nd.ones((1, 1, 3, 2)), **attrs)
     assert made.shape == (1, 1, 4, 4) and made.sum().asscalar() == 80

@@ -71,7 +71,7 @@ def test_cross_entropy_gradient_is_softmax_minus_one_hot() -> None:
 
 
 def test_kl_sparse_reg_gradient_has_the_sparseness_penalty() -> None:
-    """Numbers of MXNet 1.9.1: the penalty is added to the gradient from above."""
+    """Values of MXNet 1.9.1: the penalty is added to the head gradient."""
     op = registry.get("IdentityAttachKLSparseReg")
     x = torch.tensor([[0.2, 0.9], [0.4, 0.7]], requires_grad=True)
     moving = torch.tensor([0.3, 0.3])

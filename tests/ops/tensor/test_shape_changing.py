@@ -116,7 +116,7 @@ def test_scatter_set_nd_writes_to_a_copy() -> None:
 
 
 def test_backward_gather_nd_sums_duplicate_indices() -> None:
-    """Of `scatter_nd` the last element at a place counts, of the gradient of `gather_nd` all."""
+    """`scatter_nd` keeps the last duplicate, the gradient of `gather_nd` sums all."""
     for dtype in ("float16", "float32", "float64", "int32", "int64"):
         x, at = mx.nd.array([2, 3, 1], dtype=dtype), mx.nd.array([[1, 1, 1], [1, 1, 0]])
         made = mx.nd._internal._backward_gather_nd(x, at, shape=(2, 2))
@@ -137,7 +137,7 @@ def test_invalid_histogram_bins_raise() -> None:
 
 
 def test_im2col_and_col2im_of_one_and_three_axes() -> None:
-    """MXNet 1.9.1 fails on one axis; sums of ones count how often a place is covered."""
+    """MXNet 1.9.1 fails for one axis; col2im of ones counts how often a pixel is covered."""
     line = mx.nd.arange(5).reshape((1, 1, 5))
     columns = mx.nd.im2col(line, kernel=(2,), stride=(2,), pad=(1,))
     np.testing.assert_array_equal(columns.asnumpy(), [[[0, 1, 3], [0, 2, 4]]])

@@ -12,7 +12,7 @@ from mxnet.ops.vision import boxes as suppression
 
 
 def _search(boxes: np.ndarray, ids: np.ndarray | None, threshold: float) -> np.ndarray:
-    """Look at one box after the other."""
+    """Plain greedy search, one box after the other."""
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
     both = np.minimum(high, boxes[None, :, 2:]) - np.maximum(low, boxes[None, :, :2])
     common = both.clip(0).prod(-1)

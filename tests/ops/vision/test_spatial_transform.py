@@ -12,7 +12,7 @@ from mxnet.ops.vision.spatial_transform import _Repeat
 
 
 def _interpolated(x: np.ndarray, new: tuple[int, int], align_corners: bool) -> np.ndarray:
-    """Take one axis after the other, by NumPy."""
+    """Interpolate one axis after the other, with NumPy."""
     for axis, size in zip((2, 3), new, strict=True):
         old = x.shape[axis]
         place = np.arange(size)

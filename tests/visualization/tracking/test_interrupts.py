@@ -48,7 +48,7 @@ LIMIT = 180  # seconds for a child; it takes a few
 
 
 class Child:
-    """A program on a terminal of its own."""
+    """A program on a pseudo-terminal."""
 
     def __init__(self, folder, *arguments):
         (folder / "train.py").write_text(PROGRAM)
@@ -65,7 +65,7 @@ class Child:
         self.text = ""
 
     def read_until(self, pattern):
-        """Read what is shown until a pattern appears, or to the end."""
+        """Read the output until a pattern appears, or to the end."""
         end = time.monotonic() + LIMIT
         while pattern is None or not re.search(pattern, self.text):
             if time.monotonic() > end:
