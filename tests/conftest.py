@@ -37,7 +37,7 @@ def pytest_collection() -> Iterator[None]:
     try:
         return (yield)
     finally:
-        gc.freeze()  # nor will it look through them during the tests
+        gc.freeze()  # and does not scan them during the tests
         gc.enable()
 
 

@@ -36,7 +36,7 @@ class Expressions:
             return
         with pytest.raises(Exception) as caught:
             self.evaluate(expression, statement)
-        # An error of MXNet's class, or a class that says more and still is one.
+        # An error of MXNet's type, or of a subclass.
         kinds = [c.__name__ for c in type(caught.value).__mro__]
         bare = wanted["error"][0] == "AssertionError"  # ours say more
         assert bare or wanted["error"][0] in kinds or "MXNetError" in kinds

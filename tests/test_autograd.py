@@ -378,7 +378,9 @@ def test_backward_uses_new_values_of_leaves():
         y = w * w * x
     w -= 0.5
     y.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), [1.0, 4.0, 9.0])  # of w * w, computed before
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), [1.0, 4.0, 9.0]
+    )  # w * w was computed before the write
     np.testing.assert_allclose(w.grad.asnumpy(), [1.0, 6.0, 15.0])  # MXNet's answer
 
 

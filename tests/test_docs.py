@@ -39,7 +39,7 @@ PAGES = sorted(
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ImportError:  # it says so, or a package above it is absent
+    except ImportError:  # it, or a parent package, is absent
         return False
 
 
@@ -275,7 +275,7 @@ def test_performance_page_separates_own_kernels_and_engines() -> None:
     assert engine == {OWN: {"ResNet-18 b1": 1.5}, ENGINES: {"ResNet-18 b1": 0.5}}
 
 
-# -- the page of operators is true, and operators in use are declared as MXNet has them ---------
+# -- the page of operators, and declarations of operators ---------------------------------------
 
 
 RECORDED = json.loads(NAMES.read_text(encoding="utf-8"))
@@ -318,7 +318,7 @@ def test_documented_differences_name_registered_operators() -> None:
 def test_operator_names_are_those_of_mxnet() -> None:
     """A model file with an unknown name could not be loaded by MXNet."""
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
-    folders = ("fused", "interchange")  # what the compiler makes, and what other formats mean
+    folders = ("fused", "interchange")  # created by graph passes, and by imports of other formats
     own = {
         op.name
         for op in registry.operators()

@@ -81,7 +81,7 @@ def test_examples_of_generated_functions_run(page, tmp_path, monkeypatch) -> Non
     assert not runner.failures, "".join(report)
 
 
-# -- the examples in docstrings of every module give what they show -----------------------------
+# -- docstring examples -------------------------------------------------------------------------
 
 
 ROOT = pathlib.Path(mx.__file__).parent

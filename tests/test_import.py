@@ -20,7 +20,7 @@ REASONS = {
     "hmac": "part of secrets",
     "sysconfig": "where the standard library is, for readers of old pickles",
 }
-# Packages of ours that wait until they are used.
+# Our packages that are imported lazily.
 LATE = (
     "contrib",
     "formats.checkpoints",
@@ -35,7 +35,7 @@ LATE = (
     "visualization.live_curves",
     "visualization.tracking",
 )
-# Of other versions of Python, torch or NumPy: what the modules above bring in.
+# Imported by the modules above in other versions of Python, torch or NumPy.
 PARTS = ("_", "cython_runtime", "numpy.", "multiprocessing.", "html.", "importlib", "decimal")
 PARTS += ("ipaddress",)  # of urllib, in some versions of Python
 

@@ -22,7 +22,7 @@ def test_learning_rates_match_mxnet(name, arguments, rates):
 def test_skipped_updates_apply_all_steps():
     schedule = lr_scheduler.FactorScheduler(step=5, factor=0.5, base_lr=1.0)
     assert schedule(20) == 0.125
-    assert schedule(3) == 0.125  # what is done is done
+    assert schedule(3) == 0.125  # the rate does not go back up
 
 
 def test_base_lr_can_be_set():

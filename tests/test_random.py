@@ -16,7 +16,7 @@ from tests.conftest import UNSEEDED
 stats = pytest.importorskip("scipy.stats")
 
 SIZE = 20_000
-# With fixed seeds these either hold for ever or never; one in a million would fail by chance.
+# Seeds are fixed, so these tests are deterministic; one seed in a million would fail.
 LEVEL = 1e-6
 
 CONTINUOUS = {

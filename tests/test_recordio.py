@@ -110,7 +110,7 @@ def test_indexed_reading_uses_the_last_of_duplicate_keys(tmp_path):
     with pytest.raises(KeyError, match="no record 'z'"):
         file.read_idx("z")
     file.close()
-    assert file.read_idx("y") == b"22"  # seeking opens it again
+    assert file.read_idx("y") == b"22"  # seeking reopens it
 
 
 def test_invalid_use_raises(tmp_path):
@@ -174,11 +174,11 @@ def test_readers_and_writers_survive_a_fork(tmp_path):
     process = fork.Process(target=child, daemon=True)
     process.start()
     process.join(120)
-    assert process.exitcode == 0  # or no answer would come
+    assert process.exitcode == 0  # otherwise no answer would arrive
     found = answers.get()
     assert found[:2] == [b"record 1", b"record 0"]
     assert "multiple processes" in found[2]
-    assert reader.read() == b"record 1"  # the child moved its own position only
+    assert reader.read() == b"record 1"  # the child moved only its own position
     writer.write_idx(5, b"more")
     writer.close()
     assert list(MXRecordIO(tmp_path / "b.rec", "r")) == [b"parent", b"more"]

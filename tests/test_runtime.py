@@ -33,7 +33,7 @@ def test_features_reflect_the_torch_build():
 def test_distributed_stores_need_a_launcher(tmp_path):
     enabled = torch.distributed.is_available()
     assert runtime.Features().is_enabled("DIST_KVSTORE") == enabled
-    # In a process of its own: another test may have joined a job in this one.
+    # In a subprocess: another test may have joined a job in this process.
     program = "import mxnet as mx; mx.kv.create('dist_sync')"
     done = run_program("-c", program, cwd=tmp_path)
     assert done.returncode == 1 and "mx launch" in done.stderr
@@ -44,7 +44,7 @@ def test_unknown_feature_raises():
         runtime.Features().is_enabled("NOPE")
 
 
-# -- bulk sizes are remembered and have no effect; forked processes can compute -----------------
+# -- bulk sizes, and forked processes -----------------------------------------------------------
 
 
 FORKS = """
@@ -80,7 +80,7 @@ def test_forked_process_does_not_wait_for_threads_of_its_parent():
     subprocess.run([sys.executable, "-c", FORKS], env=environment, timeout=100, check=True)
 
 
-# -- contexts as values and scopes; what a missing GPU says -------------------------------------
+# -- contexts, and missing GPUs -----------------------------------------------------------------
 
 
 NO_GPU = pytest.mark.skipif(mx.context.num_gpus() > 0, reason="this machine has a GPU")
@@ -123,7 +123,7 @@ def test_missing_gpu_raises():
     assert mx.context.num_gpus() == 0
 
 
-# -- cUDA kernels from text: what can be checked without a GPU, and one kernel with one ---------
+# -- CUDA kernels from source -------------------------------------------------------------------
 
 
 HAS_CUDA = torch.cuda.is_available() and torch.version.cuda is not None

@@ -33,11 +33,11 @@ def test_from_import_of_an_unknown_name_raises() -> None:
         from mxnet import no_such_thing  # noqa: F401
 
 
-# -- ``from mxnet.X import *`` brings what it brings in MXNet 1.9.1, imported modules included --
+# -- names of ``from mxnet.X import *``, including imported modules -----------------------------
 
 
 GOLDEN = json.loads((HERE / "star_names.json").read_text())
-# Not here: OpenCV and requests are imported on use only; handles of C objects do not exist.
+# Absent: OpenCV and requests are imported lazily; handles of C objects do not exist.
 ABSENT = {
     "image": {"cv2"},
     "image.image": {"cv2"},
@@ -68,7 +68,7 @@ def test_star_imported_names_refer_to_the_same_objects():
     assert mx.callback.save_checkpoint is mx.model.save_checkpoint
 
 
-# -- names with an underscore that packages use, with MXNet 1.9.1's meaning ---------------------
+# -- private names that packages use ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_storage_type_codes():
     assert dict(zip(names, codes, strict=True)) == _STORAGE_TYPE_STR_TO_ID
 
 
-# -- c++ libraries of operators are refused with a reason ---------------------------------------
+# -- operator libraries in C++ ------------------------------------------------------------------
 
 
 def test_loading_operator_libraries_raises(tmp_path):
@@ -229,7 +229,7 @@ def test_loading_operator_libraries_raises(tmp_path):
         mx.library.load(str(tmp_path / "ops.so"))
 
 
-# -- attributes and sizes that no sane program has: clear errors, at once -----------------------
+# -- extreme attributes and sizes ---------------------------------------------------------------
 
 
 def altered(symbol, operator, **attrs):

@@ -48,7 +48,7 @@ def test_getLogger_is_deprecated(name):
         assert log.getLogger(name).name == name
 
 
-# -- messages never configure logging: a later ``logging.basicConfig`` of the user takes effect -
+# -- messages do not configure logging, so a later ``logging.basicConfig`` takes effect ----------
 
 
 def test_log_messages_add_no_root_handler(tmp_path, monkeypatch):

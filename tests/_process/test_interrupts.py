@@ -11,7 +11,7 @@ import pytest
 
 from mxnet._process.interrupts import postpone_interrupt
 
-# Python looks for this module when the import is half done: then Ctrl-C comes.
+# Ctrl-C is sent when Python looks for this module, in the middle of the import.
 PROGRAM = """
 import signal, sys
 
@@ -38,7 +38,7 @@ def interrupt(module: str, statement: str) -> subprocess.CompletedProcess[str]:
 def test_interrupt_during_import_prints_one_line(module):
     done = interrupt(module, "import mxnet\nprint('not reached')")
     assert (done.stdout, done.stderr) == ("", "\nInterrupted during import mxnet.\n")
-    assert done.returncode == -signal.SIGINT  # which shells report as 130
+    assert done.returncode == -signal.SIGINT  # shells report it as 130
 
 
 def test_interrupt_during_import_can_be_caught():

@@ -90,7 +90,7 @@ def test_freed_memory_is_returned_between_steps():
 
     arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
     del arrays
-    returning.step()  # not again within the hour
+    returning.step()  # not again within an hour
     assert mx._process.memory._process_memory()[0] - after > 100 << 20
 
 

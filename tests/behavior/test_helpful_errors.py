@@ -110,7 +110,7 @@ def test_module_warns_of_out_of_range_labels():
         module, batch = module_with_labels([1, 7])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        module.forward(batch)  # it was said
+        module.forward(batch)  # warns only once
         module_with_labels([0, 2])
         module_with_labels([0, -1])  # padding
         module_with_labels([0, 255], use_ignore=True, ignore_label=255)

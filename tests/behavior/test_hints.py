@@ -63,7 +63,7 @@ def fit(names: list[str] | None, label: str = "lin_label", **options: Any) -> No
 NOT_A_BLOCK = r"call super\(\).__init__\(\*\*kwargs\) first in {0}.__init__"
 TAKEN = r"neither data_names nor label_names is taken for a parameter: did you mean "
 
-# The mistake, what it raises, and the hint.
+# The invalid call, its error type, and the hint.
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "lr": (lambda: mx.optimizer.SGD(lr=0.1), TypeError, "Did you mean 'learning_rate'"),
     "lr by name": (

@@ -44,7 +44,7 @@ class Net(nn.HybridBlock):
         return self.features(x)
 
 
-# What is wrong: the layer, the shape and type of the data, and what the message must say.
+# Invalid calls: the layer, shape and dtype of the data, and required parts of the message.
 MISTAKES: dict[str, tuple[Callable[[], nn.HybridBlock], tuple[int, ...], str, list[str]]] = {
     "dense of another width": (
         lambda: nn.Dense(3, in_units=5),

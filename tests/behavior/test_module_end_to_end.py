@@ -111,8 +111,8 @@ def test_bucketing_lstm_training_lowers_perplexity(tmp_path):
         epoch_end_callback=mx.rnn.do_rnn_checkpoint(stack, str(tmp_path / "lm")),
     )
     assert set(mod._buckets) == {4, 7, 10}
-    assert seen[0] > 6  # nothing is known yet of 8 words
-    assert seen[-1] < 2.6  # two words are possible each time
+    assert seen[0] > 6  # untrained, over 8 words
+    assert seen[-1] < 2.6  # two words are possible at each step
     _, args, _ = mx.rnn.load_rnn_checkpoint(stack, str(tmp_path / "lm"), 5)
     np.testing.assert_array_equal(
         args["lstm_l0_i2h_weight"].asnumpy(), mod.get_params()[0]["lstm_l0_i2h_weight"].asnumpy()
@@ -185,7 +185,7 @@ def run(prefix=None, kill_after=None, every=None, context=None, shuffle=True, ep
 
 
 def assert_same(one, other):
-    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as `resume` promises: the same kernels run on arrays of the same shapes.
     for name, value in one[0].items():
         np.testing.assert_array_equal(other[0][name], value, err_msg=name)
     assert one[1:] == other[1:]

@@ -17,7 +17,7 @@ from tests.golden.record.operator_mistakes import Mistake, error_of, mistakes, m
 
 MISTAKES = mistakes()
 RECORDED = json.loads((HERE / "operator_mistakes.json").read_text(encoding="utf-8"))
-# Where MXNet reads beyond its arrays, ignores attributes, or reads arguments by other positions.
+# MXNet reads out of bounds, ignores attributes, or assigns arguments to other positions.
 GOES_ON = {
     *("BatchNorm", "_contrib_BatchNormWithReLU", "Correlation", "LRN", "_contrib_MultiBoxPrior"),
     *("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "where"),
@@ -72,7 +72,7 @@ def check_agreement(mistake: Mistake, errors: dict[str, Exception | None]) -> No
         return
     classes = {mode: type(error) for mode, error in errors.items()}
     module, executor = classes.pop("module"), classes["executor"]
-    # A Module makes its parameters by what it can infer: it may not know, or make others.
+    # A Module creates its parameters from inferred shapes, which can be unknown or different.
     assert module in (type(None), executor) or issubclass(module, mx.MXNetError), module
     if mistake.op in MIXES_DTYPES and executor is mx.error.DTypeError:
         del classes["executor"]

@@ -175,7 +175,7 @@ def test_unknown_option_values_raise(options, said):
 
 def test_channel_wise_quantization_has_one_range_per_filter():
     sym, args, data = small_model()
-    args["fc1_weight"][0] *= 100  # one range for all would leave nothing of the others
+    args["fc1_weight"][0] *= 100  # a single range would round the others to zero
     wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0]
     errors = {}
     for granularity in ("tensor-wise", "channel-wise"):
@@ -198,7 +198,7 @@ def test_calibration_without_data_raises():
         quant.quantize_model(sym, args, {}, calib_mode="naive")
 
 
-# One image with values that MXNet 1.9.1 was asked about.
+# An image whose results were recorded from MXNet 1.9.1.
 IMAGE = [88, 106, 114, 120, 95, -31, -41, 14, 106, 10, -120, -64, -66, -105, -70, -126]
 
 
@@ -227,7 +227,7 @@ def digits():
 
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
-    # The last writers are held out.
+    # The last writers are the test set.
     return images[:1400], labels[:1400].astype("float32"), images[1400:], labels[1400:]
 
 

@@ -130,13 +130,13 @@ def dies_at(step, folder, content):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("first_read", range(len(NAMES)))
 def test_commit_of_several_files_is_atomic_under_kills(tmp_path, monkeypatch, first_read):
-    monkeypatch.setenv("MXNET_SYNC_FILES", "0")  # a kill loses nothing the kernel has
+    monkeypatch.setenv("MXNET_SYNC_FILES", "0")  # data in the page cache survives a kill
     seen = set()
     for step in range(1, 100):
         save(tmp_path, b"old")
         if not dies_at(step, tmp_path, b"new"):
             break
-        existing_file(tmp_path / NAMES[first_read])  # whichever file is read first repairs all
+        existing_file(tmp_path / NAMES[first_read])  # reading any of the files completes the commit
         raw = {(tmp_path / name).read_bytes() for name in NAMES}
         assert len(raw) == 1, f"killed at step {step}: {raw}"
         seen |= raw

@@ -82,7 +82,7 @@ def listed(arrays):
     return list(arrays.values()) if isinstance(arrays, dict) else arrays
 
 
-# What MXNet wrote
+# Files of MXNet
 
 
 @pytest.mark.parametrize("name", READABLE)
@@ -327,7 +327,7 @@ def test_file_that_shrinks_while_being_read_raises(tmp_path):
             ParamsReader(file, size, "x").arrays()
 
 
-# Places and wrong use
+# Paths and invalid use
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/x.params", "hdfs://node/x", "https://host/x"])
@@ -429,7 +429,7 @@ def test_unwritable_file_raises_mxnet_error_and_os_error(tmp_path, name, kind, s
 
 CASES = 10_000
 SECONDS = 60
-PYTHON_BYTES = 1 << 20  # far below what one believed false size would take
+PYTHON_BYTES = 1 << 20  # far below what a false size would allocate
 LARGE = (0xFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**64 - 1)
 
 
@@ -504,4 +504,4 @@ def test_randomly_damaged_files_load_or_raise(monkeypatch):
         tracemalloc.stop()
     assert time.process_time() - start < SECONDS
     assert largest < PYTHON_BYTES
-    assert min(outcomes.values()) > CASES // 20, outcomes  # both roads were really walked
+    assert min(outcomes.values()) > CASES // 20, outcomes  # both outcomes occurred

@@ -154,7 +154,7 @@ def test_every_flipped_bit_raises(tmp_path):
         raw = bytearray(good)
         at = chance.randrange(len(raw))
         raw[at] ^= 1 << chance.randrange(8)
-        if 8 <= at < 16:  # a reserved word that nobody reads
+        if 8 <= at < 16:  # a reserved field that is not read
             continue
         path.write_bytes(raw)
         with pytest.raises(FormatError):

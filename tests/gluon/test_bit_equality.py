@@ -16,7 +16,7 @@ from tests.batches import check_each
 from tests.golden.record.layer_cases import FAMILIES, Case, answer
 
 # Their output is also their state. In eager calls this is one array, whose gradients are summed
-# as they come; hybridized blocks return two, so that three gradients are summed in another order.
+# on arrival; hybridized blocks return two, so three gradients are summed in a different order.
 RETURNED_TWICE = re.compile(r"rnn/(GRUCell_|hybrid_stack|stack|both_ways)|contrib/conv.*(GRU|gru)")
 ZOO = ("resnet18_v1", "resnet18_v2", "mobilenet0.25", "mobilenetv2_0.25")
 

@@ -104,7 +104,7 @@ def test_network_outputs_and_gradients_match_mxnet(name, hybridize):
     expected = arrays(name)
     net, inputs = made(name, hybridize)
     check_outputs(net(*inputs), expected)
-    # Without training, MXNet's pooling keeps no positions: its gradients are wrong there.
+    # In prediction mode, MXNet's pooling stores no positions: its gradients are wrong.
     for training in (True,) if name == "convolution" else (False, True):
         for key, mine in gradients(net, inputs, training).items():
             np.testing.assert_allclose(mine, expected[key], rtol=2e-3, atol=2e-4, err_msg=key)

@@ -160,7 +160,7 @@ def entropy_and_gradients(labels: mx.nd.NDArray) -> list[np.ndarray]:
 )
 def test_fused_cross_entropy_equals_its_operators(labels: list) -> None:
     fused = entropy_and_gradients(mx.nd.array(labels))
-    with Watch() as watch:  # watched operators run one by one
+    with Watch() as watch:  # recorded operators run one by one
         watched = entropy_and_gradients(mx.nd.array(labels))
     assert "pick" in watch.names
     assert "_likelihood_loss" not in watch.names

@@ -336,7 +336,7 @@ def test_networks_run_on_batches_in_pinned_memory():
 
 @pytest.mark.parametrize("req", ["write", "null"])
 def test_set_data_between_recording_and_backward_changes_gradients(req):
-    # spectral normalization keeps its vector like this
+    # spectral normalization updates its vector this way
     kept = Parameter("u", shape=(3,), grad_req=req)
     kept.initialize(init="ones")
     x = mx.nd.array([1.0, 2.0, 3.0])

@@ -215,6 +215,6 @@ def test_output_and_state_of_a_hybridized_cell_do_not_share_memory(kind, hybridi
         out, states = cell(nd.ones((1, 2)), cell.begin_state(1))
     before = out.asnumpy()
     states[0][:] = 0
-    if hybridize:  # without, they are one array
+    if hybridize:  # otherwise, they are one array
         check(out, before)
     assert before.min() > 0.1

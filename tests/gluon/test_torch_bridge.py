@@ -218,7 +218,7 @@ def test_prepacked_weights_are_refreshed_after_writes_by_torch():
         net(x)
     module = net.as_torch()
     with torch.no_grad():
-        module.weight.data.fill_(2)  # past torch's count of writes
+        module.weight.data.fill_(2)  # without incrementing torch's version counter
     np.testing.assert_allclose(net(x).asnumpy(), 32 + net.bias.data().asnumpy()[None])
     module.load_state_dict({"weight": torch.full((16, 16), 3.0), "bias": torch.zeros(16)})
     np.testing.assert_allclose(net(x).asnumpy(), 48)
@@ -629,7 +629,7 @@ def test_forward_hooks_of_submodules_are_called(hybridized: bool) -> None:
     assert torch.equal(first.weight.grad, torch.full((3, 2), 4.0))
     handle.remove()
     seen.clear()
-    net(mx.nd.ones((2, 2)))  # Gluon's own calls call no hook of torch
+    net(mx.nd.ones((2, 2)))  # calls through Gluon run no torch hooks
     assert seen == []
     assert torch.equal(module(x), output)
     assert len(seen) == 1

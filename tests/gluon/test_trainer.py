@@ -275,7 +275,7 @@ def test_trainer_step_between_two_backward_passes_of_one_recording(name, hybridi
     moved = critic.weight.data().asnumpy()
     assert (moved != 1).all()
     towards.backward()
-    # the second pass goes through the critic as it is now, as in MXNet
+    # the second pass uses the updated critic, as in MXNet
     np.testing.assert_allclose(maker.bias.grad().asnumpy(), 2 * moved[0], rtol=1e-6)
     steps[1].step(2)
 

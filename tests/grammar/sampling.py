@@ -82,7 +82,7 @@ class Row:
     inputs: dict[str, Any]
     attrs: dict[str, Any]
     grad: bool = True  # record and compare gradients
-    derived: bool = False  # MXNet has no gradient or a wrong one: finite differences decide alone
+    derived: bool = False  # MXNet has no or a wrong gradient: check finite differences only
     numeric: bool = True  # compare gradients with numeric ones too (false at kinks and outputs)
     train: bool = False  # run in training mode
     rtol: float = 1e-4

@@ -107,7 +107,7 @@ def test_modules_import_only_from_lower_layers() -> None:
     assert not wrong, "imports that go up: " + ", ".join(wrong)
 
 
-# Words that belong to one maker's devices, in code; text for people may use them.
+# Vendor-specific words, forbidden in code but not in user-visible text.
 DEVICE_WORDS = re.compile(
     r"is_cuda|is_xpu|is_mps|\btorch\.(cuda|xpu|mps|accelerator)\b|torch\.backends\.(cuda|cudnn|mps)"
     r"|ProfilerActivity\.|\.pin_memory\(|[\"'](cuda|xpu|mps|hip|privateuseone)[\"':]"

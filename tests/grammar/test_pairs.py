@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 from tests.grammar.surroundings import DEFAULT_ROUNDINGS
 from tests.grammar.surroundings.calls import FORMS, Call, Results
 
-SHARE = 1 if ALL_ROWS else 4  # one pair of so many is checked
+SHARE = 1 if ALL_ROWS else 4  # one of this many pairs is checked
 
 
 def _is_checked(title: str) -> bool:

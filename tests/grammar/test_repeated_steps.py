@@ -54,4 +54,4 @@ def test_captured_steps_equal_first_steps(family: str, rows: list[Row]) -> None:
                 np.testing.assert_array_equal(repeated, first)
 
     check_all(rows, check)
-    assert sum(captured) >= 0.8 * len(rows)  # gradients of powers look at their exponents
+    assert sum(captured) >= 0.8 * len(rows)  # gradients of powers depend on the values of exponents

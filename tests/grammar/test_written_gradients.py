@@ -7,7 +7,7 @@ from tests.grammar.calling import arrays_of, differentiable, run_backward
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
-# MXNet 1.9.1 leaves the gradients of these alone, or has none of the operator at all.
+# MXNet 1.9.1 does not write gradients of these inputs, or of the whole operator.
 KEPT = {
     "BatchNorm": "moving_mean moving_var",
     "CTCLoss": "label data_lengths label_lengths",

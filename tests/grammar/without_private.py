@@ -58,7 +58,7 @@ def training() -> Results:
     for name in ("sgd", "adam", "lamb"):
         mx.random.seed(1)
         net = mx.gluon.nn.HybridSequential()
-        # A bias before a BatchNorm would be trained by rounding errors alone.
+        # A bias before a BatchNorm would get only rounding errors as gradient.
         net.add(mx.gluon.nn.Conv2D(4, 3, use_bias=False), mx.gluon.nn.BatchNorm())
         net.add(mx.gluon.nn.LeakyReLU(0.1), mx.gluon.nn.AvgPool2D(), mx.gluon.nn.Dense(200))
         net.initialize(mx.init.Xavier())

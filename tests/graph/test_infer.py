@@ -207,7 +207,7 @@ def test_declared_shape_strings_are_parsed_without_evaluation():
         "(True, 3)": (1, 3),
         "(1, 3)": (1, 3),
         "2": (2,),
-        f"({'1, ' * 30}2)": (1,) * 30 + (2,),  # longer than what is remembered
+        f"({'1, ' * 30}2)": (1,) * 30 + (2,),  # longer than cached strings
     }
     for _ in range(2):
         for text, shape in texts.items():

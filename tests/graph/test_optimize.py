@@ -166,7 +166,7 @@ def results(net, x):
 
 
 def agree(first, second, rtol=1e-5):
-    # A bias before a normalization has no gradient but rounding errors: so one scale for all.
+    # A bias before a normalization gets only rounding errors, so compare by one scale for all.
     scale = max(np.abs(a).max() for a in first)
     for a, b in zip(first, second, strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)

@@ -232,7 +232,7 @@ def test_next_sample_restarts_after_stop_iteration(one_image):
     assert iterator.next_sample()[0].asscalar() == 5
     list(iterator)
     with pytest.raises(StopIteration):
-        iterator.next_sample()  # the epoch ended in a filled batch
+        iterator.next_sample()  # the epoch ended with a padded batch
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProv
 name = session.get_inputs()[0].name
 numpy.save(sys.argv[3], session.run(None, {name: numpy.load(sys.argv[2])})[0])
 """
-# What MXNet 0.8 wrote: `param` and `attr`, inputs of two numbers, no version.
+# The format of MXNet 0.8: `param` and `attr`, inputs of two numbers, no version.
 OLD_JSON = """{"nodes": [
  {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1},
  {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},

@@ -140,7 +140,7 @@ def test_bottleneck_strides_are_moved_to_match_torchvision() -> None:
     net.hybridize()
     data = torch.randn(1, 3, 64, 64)
     net(mx.nd.from_torch(data))
-    for _ in range(2):  # a second time nothing is moved back
+    for _ in range(2):  # the second time, nothing is moved
         with pytest.warns(UserWarning, match=r"strides are in the 3x3 convolutions.*export"):
             mx.convert.load_torch_parameters(net, theirs)
         answer = net(mx.nd.from_torch(data)).asnumpy()

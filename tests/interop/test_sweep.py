@@ -8,7 +8,7 @@ from tests import without_mxnet
 from tools import conversions
 from tools.conversions import YES, sweep
 
-# What cannot be converted, with words of the reason that users read. The list may only shrink.
+# Operators that cannot be converted, with a part of the error message. May only shrink.
 CANNOT = {
     "CTCLoss": "loss of training",
     "_contrib_calibrate_entropy": "outside of torch",

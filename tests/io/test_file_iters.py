@@ -147,7 +147,7 @@ def test_libsvm_batches_match_mxnet():
     for _ in range(3):
         epochs.append([(b.index.tolist(), b.pad) for b in it])
         it.reset()
-    # Checked against 1.9.1: each epoch goes on where the last batch of the one before ended.
+    # As in MXNet 1.9.1: each epoch starts where the last batch of the previous one ended.
     assert epochs == [
         [([0, 1, 2], 0), ([3, 4, 0], 1)],
         [([1, 2, 3], 0), ([4, 0, 1], 2)],

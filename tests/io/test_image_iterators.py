@@ -22,7 +22,7 @@ pytest.importorskip("cv2")
 IMAGES, BOXES = GOLDEN / "records" / "images.rec", GOLDEN / "records" / "boxes.rec"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")
-# OpenCV rounds otherwise in these, by version.
+# OpenCV versions round these differently.
 WITHIN = {"bicubic": 1, "automatic": 1, "automatic up": 1, "rotate": 2, "quarter": 1, "scaled": 1}
 WITHIN |= {"scaled up": 1, "aspect": 1, "largest": 1, "smallest": 1}
 
@@ -162,7 +162,7 @@ RANDOM = {
 def test_augmentation_depends_on_the_seed_but_not_on_threads(extra):
     given = {**RANDOM, **extra}
     one = pixels(seed_aug=5, preprocess_threads=1, **given)
-    # Equal bits: a picture is made whole by one thread, whichever it is.
+    # Bit for bit: each image is processed by a single thread.
     assert np.array_equal(one, pixels(seed_aug=5, preprocess_threads=3, **given))
     assert not np.array_equal(one, pixels(seed_aug=6, **given))
     mx.random.seed(1)

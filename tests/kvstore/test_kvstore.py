@@ -154,7 +154,7 @@ def test_row_sparse_pull():
     store.init("e", mx.nd.array(np.arange(8).reshape(4, 2)).tostype("row_sparse"))
     out = mx.nd.sparse.zeros("row_sparse", (4, 2))
     with pytest.warns(UserWarning, match="row_sparse_pull"):
-        store.pull("e", out=out)  # left out
+        store.pull("e", out=out)  # ignored
     assert out.indices.shape == (0,)
     store.row_sparse_pull("e", out=out, row_ids=mx.nd.array([3, 1, 1]))
     assert out.indices.asnumpy().tolist() == [1, 3]
@@ -300,7 +300,7 @@ def test_pull_into_row_sparse_outputs_warns_and_is_ignored(stored):
 
 
 def run_sequences(names):
-    # One process may have several stores, so all sequences share it; MXNet needed one for each.
+    # Our processes can have several stores, so all sequences share one; MXNet needs one for each.
     for name in names:
         print(json.dumps(record_dist_kvstore.stories(mx, name)))
 

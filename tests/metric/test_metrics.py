@@ -322,7 +322,7 @@ def is_micro_correlation(name, arguments):
 def compare(metric, wanted, name, arguments):
     label, local, whole = wanted
     assert metric.get() == (label, pytest.approx(local, rel=1e-5, abs=1e-6, nan_ok=True))
-    # MXNet's global micro correlation is always 0; ours is that of all samples.
+    # MXNet's global micro correlation is always 0; ours is computed over all samples.
     if not is_micro_correlation(name, arguments):
         found = metric.get_global()
         assert found == (label, pytest.approx(whole, rel=1e-5, abs=1e-6, nan_ok=True))

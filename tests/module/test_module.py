@@ -523,7 +523,7 @@ def assert_same_lines(found, wanted):
     np.testing.assert_allclose(numbers, others, atol=1e-5)
 
 
-# Which indices an optimizer meets in MXNet: (store, devices, updates on the store are allowed).
+# Optimizer indices in MXNet, by (store, devices, whether the store may update).
 INDICES = {
     (None, 1, "1"): [0, 1],
     (None, 2, "1"): [0, 2, 1, 3],

@@ -135,7 +135,7 @@ def test_killed_training_of_every_kind_resumes_bit_for_bit(case, kill_after, tmp
     whole = train(*CASES[case])
     assert train(*CASES[case], tmp_path / "r", kill_after) is None
     again = train(*CASES[case], tmp_path / "r")
-    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as `resume` promises: the same kernels run on arrays of the same shapes.
     for name, value in whole.items():
         np.testing.assert_array_equal(again[name], value, err_msg=name)
 

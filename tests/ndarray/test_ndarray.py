@@ -70,7 +70,7 @@ def test_astype_accepts_an_array_as_dtype():
     assert mx.nd.ones(2).astype(np.ones(1)).dtype == np.float64
 
 
-# -- reading and writing parts of arrays: lists of indices, alone and beside slices and numbers -
+# -- advanced indexing and assignment -----------------------------------------------------------
 
 
 KEYS = [
@@ -152,7 +152,7 @@ def test_out_of_range_tuples_in_a_key_raise():
         nd.zeros((2, 3))[0, (1, 3)]
 
 
-# -- signs between arrays and numbers, where their short way could go wrong ---------------------
+# -- operators with scalars, which have a fast path ---------------------------------------------
 
 
 def test_in_place_operators_on_overlapping_views():
@@ -167,7 +167,7 @@ def test_in_place_operators_on_overlapping_views():
 def test_in_place_operators_keep_memory_and_shape():
     x, y = nd.ones((2, 3)), nd.ones((3,))
     memory = x.handle.data_ptr()
-    for _ in range(2):  # the second time the numbers are known
+    for _ in range(2):  # the second time the scalars are cached
         x += 1
         x *= 2.0
         x -= y
@@ -219,7 +219,7 @@ def test_mixed_dtypes_raise_also_after_cached_calls():
             x += y
 
 
-# -- whole arrays that are written while recording keep their gradients, as in MXNet 1.9.1 ------
+# -- assignments to whole arrays while recording ------------------------------------------------
 
 
 def gradient(function, make=nd.array):
@@ -328,7 +328,7 @@ def test_assigning_incompatible_shapes_raises():
         gradient(written(slice(None), shape=(2, 2)))
 
 
-# -- reading, writing, views, arithmetic and methods of arrays give what MXNet 1.9.1 gave -------
+# -- expressions recorded from MXNet 1.9.1 ------------------------------------------------------
 
 
 RECORDED = Expressions("array_expressions.json", SETUP, {"mx": mx, "nd": mx.nd, "np": np})

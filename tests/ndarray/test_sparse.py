@@ -295,7 +295,7 @@ def test_row_sparse_values_with_a_wrong_shape_raise():
 
 
 GOLDEN = json.loads((HERE / "sparse.json").read_text())
-# MXNet refuses these without need.
+# MXNet raises here needlessly.
 MORE_THAN_MXNET = {
     "csr[5]",  # an array without rows can be made there, but not read
     "csr[2:1]",

@@ -270,10 +270,10 @@ def test_array_namespace_dispatch_like_in_scikit_learn() -> None:
     assert standardize(np.array([[1.0], [3.0]])).tolist() == [[-1], [1]]
 
 
-# -- numPy's keywords of universal functions: refused unless they are at their defaults ---------
+# -- keywords of ufuncs: only defaults are accepted ---------------------------------------------
 
 
-# What MXNet 1.9.1 raises: NotImplementedError for what NumPy knows, TypeError for anything else.
+# As in MXNet 1.9.1: NotImplementedError for NumPy's keywords, TypeError for others.
 REFUSED = [
     ({"where": False}, NotImplementedError),
     ({"subok": False}, NotImplementedError),

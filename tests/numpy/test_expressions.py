@@ -47,7 +47,7 @@ def test_assignments_match_mxnet() -> None:
     check_each(pairs, lambda pair: RECORDED.check(*pair))
 
 
-# -- whole programs under `npx.set_np()` train as MXNet 1.9.1 trained them, step by step --------
+# -- training programs under `npx.set_np()` -----------------------------------------------------
 
 
 FOLDER = HERE / "np_programs"

@@ -155,7 +155,7 @@ def test_updates_of_lists_with_mixed_dtypes(name):
 def test_updates_do_not_modify_gradients():
     for name, kind in mx.optimizer.Optimizer.opt_registry.items():
         if kind.__module__ not in ("mxnet.optimizer.optimizer", "mxnet.optimizer.contrib"):
-            continue  # made by an example or by another test
+            continue  # registered by an example or another test
         weight, grad = mx.nd.ones((2, 2)), mx.nd.array([[1.0, -2.0], [0.5, 3.0]])
         made = mx.optimizer.create(name, rescale_grad=0.5, clip_gradient=0.7)
         mx.optimizer.get_updater(made)([0], [grad], [weight])
@@ -454,7 +454,7 @@ def test_row_sparse_gradients_equal_dense_gradients(name, options, lazy, kind):
         assert weight.stype == (kind if slope is grad else "default")
         found.append(weight.asnumpy())
     sparse, dense = found
-    if name not in ("lars",):  # whose norms see that the other rows do not decay
+    if name not in ("lars",):  # its norms depend on the decay of other rows
         np.testing.assert_allclose(sparse[[0, 2]], dense[[0, 2]], rtol=1e-6)
     if lazy:
         assert (sparse[[1, 3]] == 1).all()

@@ -92,7 +92,7 @@ def test_sparse_states_are_saved_in_the_format_of_mxnet():
     for state, copy in zip(updater.states[0], again.states[0], strict=True):
         assert copy.stype == "row_sparse"
         np.testing.assert_array_equal(copy.asnumpy(), state.asnumpy())
-    # of a dense weight, as by the optimizer of MXNet's row_sparse weights, they step as well
+    # they also update dense weights
     dense, expected = mx.nd.array([[1, 1], [1, 2]]), mx.nd.array([[1, 1], [1, 2]])
     updater.states = {0: tuple(state.tostype("default") for state in updater.states[0])}
     for _ in range(2):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 CLONE_NEWUTS, CLONE_NEWNET = 0x04000000, 0x40000000
-NOWHERE = "02:00:00:00:00:99"  # a hardware address that nobody has
+NOWHERE = "02:00:00:00:00:99"  # an unused hardware address
 
 
 def run_ip(*arguments: str) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import mxnet as mx
 
-print("a program, not a server")  # servers never come here
+print("a program, not a server")  # servers do not get here
 
 import numpy as np  # noqa: E402
 

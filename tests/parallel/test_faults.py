@@ -80,7 +80,7 @@ def test_missing_worker_is_reported_while_waiting_and_on_timeout():
         assert process.status == 1 and process.seconds < LIMIT
         assert "missing rank 1; present rank 0 on" in process.err
     assert "mxnet: waiting for 1 of 3 workers: rank 1 has not joined 127.0.0.1:" in present[0].err
-    assert "waiting for" not in present[1].err  # one of them says it
+    assert "waiting for" not in present[1].err  # one of them reports it
 
 
 def push_forever(fault, optimizer=None):
@@ -227,7 +227,7 @@ def test_worker_that_left_before_a_broken_connection_is_reported():
     monitor = HeartbeatMonitor(stores[1], 0, 2, heartbeat=0.4, serves=False)
     try:
         monitor.start()
-        assert monitor.wait_for_failure(1.0) is None  # nobody misses it
+        assert monitor.wait_for_failure(1.0) is None  # no other worker needs it
         monitor.suspect()
         failure = monitor.wait_for_failure(60)
         assert failure is not None and failure["rank"] == 1

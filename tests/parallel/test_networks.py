@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 REASON = networks.why_not() if sys.platform == "linux" else "namespaces are Linux's"
 with_namespaces = pytest.mark.skipif(bool(REASON), reason=REASON)
 LIMIT = 100.0  # seconds; a few on an idle machine
-SILENCE = 4.0  # a busy machine may stand still for two
+SILENCE = 4.0  # a busy machine can pause for two seconds
 SETTINGS = {"MXNET_KVSTORE_HEARTBEAT": SILENCE, "MXNET_JOB_SECRET": "of this job"}
 LOST = r"was killed, crashed or is frozen, or its network is cut: it has been silent for \d"
 GONE = r"It has not answered for \d+\.\d s"
@@ -162,7 +162,7 @@ def test_suspended_worker_is_awaited_or_reported(tmp_path):
     succeeded(run_on_machines(tmp_path / "short", stop_for(1), 2, True, MXNET_KVSTORE_HEARTBEAT=20))
     ended = run_on_machines(tmp_path / "long", stop_for(SILENCE + 3), 2)
     assert re.search(rf"Rank 1 on node1 \(pid \d+\) {LOST}", failed(ended[0]))
-    failed(ended[1])  # it comes back to a job that has ended, and ends
+    failed(ended[1])  # it continues after the job has ended, and exits
 
 
 def test_full_disk_during_a_checkpoint_is_reported(tmp_path):

@@ -13,7 +13,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from tests.parallel.workers import run_forked, run_forked_roles, succeeded
 
-LIMIT = 60  # seconds; a collective that nobody joins would wait for 300
+LIMIT = 60  # seconds; a collective without partners would wait for 300
 
 
 @pytest.mark.parametrize("is_named", [True, False])

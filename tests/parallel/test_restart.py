@@ -19,7 +19,7 @@ QUICK = {"MXNET_KVSTORE_HEARTBEAT": 20}  # a kill is noticed by its connections;
 
 def weights(processes):
     rows = [p.out.rpartition("]]")[0] + "]]" for p in succeeded(processes)]
-    assert len(set(rows)) == 1  # all workers hold the same
+    assert len(set(rows)) == 1  # all workers have equal weights
     return json.loads(rows[0])[0]
 
 
@@ -28,7 +28,7 @@ def test_gluon_loop_restarts_with_the_same_or_fewer_workers(tmp_path):
     ended = run_forked(train_and_print, 2, str(tmp_path / "run"), 9, **QUICK)
     assert [e.status for e in ended] == [1, -9]
     again = run_forked(train_and_print, 2, str(tmp_path / "run"))
-    assert weights(again) == expected  # to the last bit
+    assert weights(again) == expected  # bit for bit
     assert all(p.out.endswith(" 10\n") for p in again)  # of 18 steps, 8 were done
     ended = run_forked(train_and_print, 3, str(tmp_path / "fewer"), 7, **QUICK)
     assert [e.status for e in ended] == [1, -9, 1]
@@ -94,7 +94,7 @@ def test_elastic_restarts_with_four_three_two_and_four_workers(tmp_path):
     assert second.status == 0, second.err
     lines = (first.out + second.out).splitlines()
     starts = [line.partition("] ")[2] for line in lines if line.startswith("[rank 0] workers")]
-    # Every one begins with the last step that was saved, of those before the death.
+    # Every attempt resumes from the last step saved before the failure.
     assert starts == [f"workers {n} from step {s}" for n, s in ((4, 0), (3, 4), (2, 8), (4, 12))]
     results = [json.loads(line.partition("] ")[2]) for line in lines if "] [" in line]
     assert len(results) == 4 and all(result == results[0] for result in results)

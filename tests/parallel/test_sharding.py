@@ -79,7 +79,7 @@ def push_rounds(store, rounds, seed=0, dtype="float32"):
     random = np.random.RandomState(100 * seed + store.rank)
     outs = [nd.zeros(shape, dtype=dtype) for shape in SHAPES.values()]
     for _ in range(rounds):
-        # Eighths add up without rounding, in any order.
+        # Sums of eighths are exact in any order.
         grads = [
             nd.array(np.round(random.normal(size=s) * 8) / 8, dtype=dtype) for s in SHAPES.values()
         ]

@@ -44,7 +44,7 @@ def test_job_under_attack_gives_the_same_result_bit_for_bit(tmp_path):
             (tmp_path / "attacked").touch()
         scheduler, server, *workers = succeeded(job.result())
     assert len(sockets) == 6  # scheduler, server, and two of Gloo of each worker
-    assert sum(answers) == 2  # Gloo's have all the connections that they need
+    assert sum(answers) == 2  # Gloo's ports accept no more connections
     expected = hashlib.sha256(expected_weights().tobytes()).hexdigest()
     assert [w.out.split()[-1] for w in workers] == [expected] * 2
     for process in (scheduler, server, *workers):
@@ -186,7 +186,7 @@ def test_malformed_heartbeats_and_failures_are_ignored():
     monitor = HeartbeatMonitor(stores[1], 0, 2, heartbeat=0.4, serves=False)
     try:
         monitor.start()
-        failure = monitor.wait_for_failure(20)  # rank 1 is silent, which is still noticed
+        failure = monitor.wait_for_failure(20)  # rank 1 sends no heartbeats, which is detected
         assert failure is not None and failure["rank"] == 1 and "silent" in failure["why"]
         monitor.has_failed = True
     finally:

@@ -121,7 +121,7 @@ def compressed_sums_follow_mxnets_arithmetic():
     store.init("w", nd.ones(40003) * 7)
     out = nd.zeros(40003)
     store.pull("w", out=out)
-    assert out.asnumpy().tolist() == [7] * 40003  # first values travel as they are
+    assert out.asnumpy().tolist() == [7] * 40003  # initial values are not compressed
     random = np.random.RandomState(5)
     residuals = np.zeros((hvd.size(), 40003), "float32")
     for _ in range(4):
@@ -409,7 +409,7 @@ def gradients_that_leave_early_equal_one_process():
             trainer.step(8)
         return trainer, [p.data() for p in net.collect_params().values()]
 
-    os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of some 25 numbers
+    os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of about 25 numbers
     for change in ((), (3,), (2, 4)):
         # Rank 0 sets a gradient and the others clear theirs, so the sum is known.
         _, expected = train(None, x, y, change)

@@ -168,7 +168,7 @@ def launch(arguments):
 def _open_files() -> set[int]:
     """Return the numbers of the files that this process has open."""
 
-    def is_open(number: int) -> bool:  # the folder's own is not any more
+    def is_open(number: int) -> bool:  # not the working directory
         try:
             return bool(os.fstat(number))
         except OSError:

@@ -65,7 +65,7 @@ def test_zoneout_is_active_only_when_training():
     mx.random.seed(0)
     quiet, noisy = (exe.forward(is_train=t)[0].asnumpy() for t in (False, True))
     second = noisy[:, 1]
-    fresh = np.isclose(second, quiet[:, 1])  # nothing was kept at all
+    fresh = np.isclose(second, quiet[:, 1])  # no old values were kept
     assert not fresh.all()
     np.testing.assert_allclose(noisy[:, 0], quiet[:, 0], rtol=1e-6)
 

@@ -25,7 +25,7 @@ def classifier():
     return exe
 
 
-# -- more than one backward -----------------------------------------------------------------------
+# -- repeated backward ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_repeated_backward_uses_the_same_random_numbers():
     for _ in range(3):
         exe.backward(nd.ones(40))
         np.testing.assert_array_equal(exe.grad_arrays[0].asnumpy(), out)
-    # and they are not taken from the stream that others draw from
+    # and they do not advance the global random state
     mx.random.seed(1)
     exe.forward(is_train=True)
     exe.backward(nd.ones(40))
@@ -193,7 +193,7 @@ def test_non_loss_outputs_require_head_gradients(name):
     exe = trained(NEEDS[name])
     with pytest.raises(mx.MXNetError, match="head_gradient is required"):
         exe.backward()
-    exe.backward([nd.ones(o.shape) for o in exe.outputs])  # the mistake has cost nothing
+    exe.backward([nd.ones(o.shape) for o in exe.outputs])  # the failed call has no effect
 
 
 @pytest.mark.parametrize("name", NEEDS_NOT)
@@ -530,7 +530,7 @@ def block_gradient(function, hybridized):
     return x.grad
 
 
-@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")  # the label, by some
+@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")  # some layers write it
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("mode", ["eager", "hybridized", "executor"])
 def test_loss_layers_below_non_differentiable_operators_train(case, mode):

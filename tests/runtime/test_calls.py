@@ -225,7 +225,7 @@ def test_basic_index_assignment_matches_numpy():
         assert whole.asnumpy().tolist() == [2, 4]
 
 
-# -- pointwise operators write large results into the array that the user gave ------------------
+# -- pointwise operators with `out=` on large arrays --------------------------------------------
 
 
 SHAPE = (200, 100)

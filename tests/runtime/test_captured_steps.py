@@ -70,7 +70,7 @@ def test_captured_steps_use_updated_parameters():
             nd.sgd_update(weight, grad, lr=0.5, out=weight)
         for one, other in zip(*results, strict=True):
             np.testing.assert_array_equal(one, other)
-        new = new.reshape(data=(4, 6))  # never old enough to capture
+        new = new.reshape(data=(4, 6))  # too few steps to capture
 
 
 def test_captured_backward_uses_changed_arguments():

@@ -9,7 +9,7 @@ import mxnet as mx
 from mxnet import autograd, nd
 from tests.arrays import backward, bound, check, leaf, ones
 
-# How gradients reach a leaf through torch's views: shape of the leaf, and what is recorded of it.
+# Ways in which gradients reach a leaf through torch's views: leaf shape, recorded function.
 VIEWS = {
     "reshape": ((4,), lambda x: x.reshape((2, 2)) + 1),
     "reshape operator": ((4,), lambda x: nd.reshape(x, shape=(2, 2)) + 1),

@@ -20,7 +20,7 @@ INTEGERS = ("int8", "int32", "int64", "uint8")
 X, Y = [[3, 1, 2], [6, 5, 7]], [[2, 2, 4], [3, 1, 1]]
 ONES = [[1, 1, 1], [1, 1, 1]]
 
-# Answers of MXNet 1.9.1: function, gradient of the first operand, of the second.
+# Recorded from MXNet 1.9.1: function, gradient of the first operand, of the second.
 UNARY = {
     "index": (lambda x: x[0], [[1, 1, 1], [0, 0, 0]]),
     "slice": (lambda x: x[:, 1:], [[0, 1, 1], [0, 1, 1]]),
@@ -250,7 +250,7 @@ def test_integer_inputs_do_not_stop_gradients_of_other_inputs():
     np.testing.assert_allclose(x.grad.asnumpy(), wanted, atol=1e-5)
 
 
-# -- backward writes zeros to arrays that only operators without gradients read, as MXNet 1.9.1 -
+# -- backward writes zeros to inputs that only non-differentiable operators use -----------------
 
 
 def leaves(req="write"):
@@ -287,7 +287,7 @@ HIDING = {
 @pytest.mark.parametrize("req", ["write", "add"])
 def test_unreached_inputs_have_zero_gradients(name, req):
     function, expected = HIDING[name]
-    for _ in range(2):  # a first call, and one that is known
+    for _ in range(2):  # a first call and a cached one
         x, w = leaves(req)
         with autograd.record():
             y = function(x, w)
@@ -359,12 +359,12 @@ def test_trainer_step_with_unreached_parameters(hybridized):
     if hybridized:
         net.hybridize()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "wd": 0.1})
-    for _ in range(4):  # hybridized blocks change their ways after some calls
+    for _ in range(4):  # hybridized blocks are optimized after some calls
         with autograd.record():
             loss = net(nd.ones((1, 2))).sum()
         loss.backward()
         trainer.step(1)
-    # Without gradients weight decay is all that changes them: 0.99 ** 4.
+    # Only weight decay changes them: 0.99 ** 4.
     assert net.body.weight.data().asnumpy() == pytest.approx(0.99**4)
 
 

@@ -214,7 +214,7 @@ def test_sparse_result_of_a_freed_graph_is_a_constant():
         mx.autograd.get_symbol(y)
 
 
-# -- `autograd.get_symbol`: recorded computations as graphs, as MXNet 1.9.1 shows them ----------
+# -- `autograd.get_symbol` ----------------------------------------------------------------------
 
 
 def traced_leaf(*values):
@@ -338,7 +338,7 @@ def test_get_symbol_includes_operators_of_hybridized_blocks():
 )
 def test_get_symbol_includes_every_kind_of_call(function, operators):
     x = traced_leaf(1, 2, 3)
-    for _ in range(2):  # a first call, and one that is known
+    for _ in range(2):  # a first call and a cached one
         with autograd.record():
             y = function(x)
         symbol = autograd.get_symbol(y)
@@ -374,7 +374,7 @@ def test_recorded_history_does_not_keep_data_alive():
     with autograd.record():
         y = x + 1
         kept = weakref.ref(y._member.tensor)
-        z = y * 2  # needs no value of y for its gradient
+        z = y * 2  # its gradient does not need y
     del y
     assert kept() is None
     assert len(autograd.get_symbol(z)._graph.nodes) == 3

@@ -138,7 +138,7 @@ def test_monitored_names_of_backward():
             wanted = exe.grad_dict["fc1_weight"].asnumpy()
             np.testing.assert_allclose(array.asnumpy(), wanted, rtol=1e-5)
     assert names(rows) == BACKWARD
-    exe.backward()  # again: it runs the forward once more, and shows that to nobody
+    exe.backward()  # again: it reruns forward, without calling the monitor
     assert names(rows) == BACKWARD
 
 

@@ -26,7 +26,7 @@ def test_repeated_runs_give_equal_results():
         first, second, third = op(x, y)
         assert first.asscalar() == 22
         np.testing.assert_array_equal(second.asnumpy(), y.asnumpy())
-        third[:] = x + 1  # an input that is an output is itself
+        third[:] = x + 1  # an input as output is the same array
         np.testing.assert_array_equal(x.asnumpy(), [[2, 3]])
         x -= 1
 

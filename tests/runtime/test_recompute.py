@@ -56,7 +56,7 @@ def wanted():
 def test_recompute_gives_equal_results_bit_for_bit(how, wanted):
     net = block()
     net.hybridize(recompute=how)
-    # It is a promise: the same kernels run on the same arrays, only twice.
+    # Bit for bit, as promised: the same kernels run twice on the same arrays.
     for first, second in zip(wanted, train(net), strict=True):
         np.testing.assert_array_equal(first, second)
     report = net.compiled(nd.ones((2, 8, 6, 6)), training=True)
@@ -199,5 +199,8 @@ def test_recompute_reduces_process_memory():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)
     results = 120 * 16384 * 64 * 4  # bytes of all layers
-    is_old = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8)  # it keeps a little more
+    is_old = tuple(map(int, torch.__version__.split(".")[:2])) < (
+        2,
+        8,
+    )  # it needs a little more memory
     assert int(done.stdout) < (0.45 if is_old else 0.4) * results

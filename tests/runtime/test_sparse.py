@@ -85,7 +85,7 @@ def test_gradients_are_written_to_bound_arrays_of_any_storage(stype):
     for x, w in ((X.tostype("csr"), W), (X.tostype("csr"), W.tostype("row_sparse")), (X, W)):
         grad = nd.sparse.zeros(stype, (4, 2))
         exe = product().bind(mx.cpu(), {"x": x, "w": w}, {"w": grad})
-        for _ in range(2):  # the second time by a program that was made ready
+        for _ in range(2):  # the second time by a compiled program
             exe.forward(is_train=True)
             exe.backward(nd.ones((3, 2)))
         assert grad.asnumpy().tolist() == wanted

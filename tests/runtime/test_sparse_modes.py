@@ -19,7 +19,7 @@ from tests.golden.record.sparse_modes import MODES, Case, cases, describe
 
 CASES = cases()
 RECORDED = json.loads((HERE / "sparse_modes.json").read_text(encoding="utf-8"))
-# What differs on purpose: the modes, the operator, and why.
+# Intended differences: the modes, the operator, and the reason.
 _SINGULAR = "the gradient at 0 is finite here"
 _MEMORY = "MXNet leaves what was in memory"
 _ROUNDING = "gradients that cancel: rounding decides what is stored"
@@ -58,7 +58,7 @@ def check(mode: str, case: Case) -> None:
         assert isinstance(recorded, str), error
         assert recorded in [kind.__name__ for kind in type(error).__mro__], error
         return
-    if isinstance(recorded, str):  # refused there
+    if isinstance(recorded, str):  # raises in MXNet
         theirs = [[describe(out) for out in MODES["eager"](mx, case)[0]], described[1]]
     else:
         arrays = RECORDED["arrays"]

@@ -13,7 +13,7 @@ from mxnet._process.memory import untouched_zeros
 from mxnet.runtime.gradients import MIN_LARGE
 from mxnet.torch_private import has_one_owner
 
-SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of their own
+SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, immediately, in separate pages
 
 
 def leaves(size, *values):
@@ -34,7 +34,7 @@ def assert_all(array, value):
 def test_head_gradient_can_be_a_gradient_array(size, is_view):
     x, w = leaves(size, 2, 3)
     with autograd.record():
-        y = (x * 5 + 1) * w  # the gradient of w comes first, and takes the place of its head
+        y = (x * 5 + 1) * w  # the gradient of w is written first, over its head gradient
     y.backward(w.grad.reshape((1, -1)) if is_view else w.grad)
     assert_all(w.grad, 7 * 11)
     assert_all(x.grad, 7 * 3 * 5)

@@ -113,7 +113,7 @@ class Step:
         self.results = values(self.outs)
         if tracked:
             mx.autograd.backward([self.outs[i] for i in tracked], self.heads)
-        # Some inputs, such as labels, have no gradient: backward leaves their arrays alone.
+        # Some inputs, such as labels, have no gradient: backward does not write it.
         self.results += values(a.grad if a._fresh_grad else None for a in arrays)
 
 

@@ -46,7 +46,9 @@ def check(seed: int) -> None:
     for name, right in expected.items():
         assert found[name].shape == right.shape, name
         assert found[name].dtype == right.dtype, name
-        scale = max(0.1, np.abs(right).max())  # less is rounding of larger numbers
+        scale = max(
+            0.1, np.abs(right).max()
+        )  # smaller values are rounding errors of larger numbers
         np.testing.assert_allclose(
             found[name], right, rtol=2e-3, atol=2e-4 * scale, err_msg=f"{name} of program {seed}"
         )

@@ -211,7 +211,7 @@ def test_list_attr_of_a_group_is_that_of_its_first_node():
     double = mx.sym.Variable("x") * 2
     group = mx.sym.Group([double, double + 1])
     assert group.list_attr() == {"scalar": "2"}
-    assert group.attr("scalar") is None  # one attribute is asked of one node
+    assert group.attr("scalar") is None  # attr needs a single node
 
 
 def test_internals_json_has_versions_of_auxiliary_states():
@@ -262,7 +262,7 @@ def test_gen_atomic_symbol():
         inputs[0]._gen_atomic_symbol()
 
 
-# MXNet infers no shapes of these before they run; we do.
+# MXNet cannot infer shapes of these before they run; we can.
 MORE_IS_KNOWN = {("loop_while", "shapes"), ("loop_while", "partial_shapes")}
 MORE_IS_KNOWN |= {("branch", "shapes"), ("branch", "partial_shapes")}
 RECORDED = HERE / "symbols"
@@ -272,7 +272,7 @@ RECORDED = HERE / "symbols"
 def test_programs_match_mxnet(name):
     wanted = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # incomplete inference warns, here as there
+        warnings.simplefilter("ignore")  # incomplete inference warns, as in MXNet
         found = json.loads(json.dumps(answer(mx, name)))
     for field in wanted:
         if (name, field) not in MORE_IS_KNOWN:

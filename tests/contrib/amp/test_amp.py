@@ -343,7 +343,7 @@ def test_convert_bucketing_module():
         amp.amp.convert_bucketing_module(3)
 
 
-# The values of the lists that everybody leans on.
+# Important entries of the lists.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_operator_lists_are_disjoint(dtype):
     low, full = amp.list_lp16_ops(dtype), amp.list_fp32_ops(dtype)
@@ -394,7 +394,7 @@ assert abs(back(x).asnumpy() - wanted).max() < 0.05
 
 
 def run(script: str) -> None:
-    # The processor's own 16-bit instructions are not to be trusted on every machine.
+    # Native 16-bit instructions are unreliable on some machines.
     env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)

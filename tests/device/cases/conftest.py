@@ -9,7 +9,7 @@ import pytest
 
 from tests.device import second_device
 
-if os.environ.get("MXNEXT_TEST_DEVICE"):  # pytest reads this file where it ignores the tests, too
+if os.environ.get("MXNEXT_TEST_DEVICE"):  # pytest also loads this file if it ignores the tests
     second_device.ensure()  # before any test computes something
 
 import mxnet as mx

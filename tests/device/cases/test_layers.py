@@ -135,13 +135,13 @@ def _vary(block: Any) -> None:
 
 def _train_once(block: Any, inputs: list[nd.NDArray], call: Callable, hybrid: bool) -> list:
     """Return the outputs in both modes, and all gradients."""
-    call(*inputs)  # shapes that the layer defers become known
+    call(*inputs)  # initializes deferred shapes
     _vary(block)
     if hybrid and isinstance(block, gluon.HybridBlock):
         block.hybridize(static_alloc=True)
     first = inputs[0]
     first.attach_grad()
-    for _ in range(2 if hybrid else 1):  # the second call runs what the first one prepared
+    for _ in range(2 if hybrid else 1):  # the second call is cached
         with autograd.record():
             output = call(*inputs)
             total = sum((o**2).sum() for o in (output if isinstance(output, list) else [output]))

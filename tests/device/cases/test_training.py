@@ -541,7 +541,7 @@ def test_cpu_optimizations_are_off_on_devices(last: mx.Context) -> None:
     net.initialize(ctx=last)
     net.hybridize(static_alloc=True, static_shape=True)
     x = nd.ones((2, 4, 8, 8), ctx=last)
-    for _ in range(30):  # a graph that is hot
+    for _ in range(30):  # until the graph is optimized
         out = net(x)
     assert_on(last, out)
     text = str(net.compiled(x))

@@ -73,7 +73,7 @@ def train(folder=None, die_after=None, workers=0, every=2):
 
 
 def same(one, other):
-    # Equal bits: the promise of checkpoints. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as checkpoints promise: the same kernels run on arrays of the same shapes.
     for a, b in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert one[1:] == other[1:]

@@ -144,7 +144,7 @@ def large_batches():
 
 def worker_raises():
     loader = DataLoader(Numbers(trouble=fail), 2, num_workers=few_workers())
-    for _ in range(2):  # the workers live on
+    for _ in range(2):  # the workers keep running
         raised(ValueError, loader, "sample is bad", "in fail", "scenarios.py")
     del loader
     no_children()
@@ -484,11 +484,11 @@ def main(method, limit, names):
     multiprocessing.set_start_method(method)
     multiprocessing.set_forkserver_preload(["mxnet"])  # else every worker imports it
     gc.collect()
-    gc.freeze()  # children look through what they make themselves, not through all of torch
+    gc.freeze()  # children collect only their own objects, not all of torch
     for name in names:
         start = time.monotonic()
         ending = told_apart(name.split("+"), float(limit))
-        if ending == "child":  # and now end as any program does
+        if ending == "child":  # and exit like any program
             return
         seconds = time.monotonic() - start
         sys.stdout.write(f"{name}: {ending} ({seconds:.1f} s)\n")

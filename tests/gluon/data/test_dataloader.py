@@ -229,9 +229,9 @@ ALL = [
     "unsendable_data",
     "opencv_has_threads",
 ]
-# A spawned worker imports everything again: only what depends on the way it was started.
+# Spawned workers import everything again, so only scenarios that depend on the start method run.
 SPAWNED = ["all_arrive", "large_batches", "worker_raises", "unsendable_data"]
-# One process tells them all: each one that uses a fork server starts it, which imports everything.
+# One process runs all scenarios: each process with a fork server imports everything again.
 SERVED = ["+".join([*SPAWNED, "consumer_breaks", "lambdas_are_sent", "locks_are_lost"])]
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scenarios speak of POSIX processes")

@@ -16,7 +16,9 @@ from tests.golden.record.data_programs import picture as golden_image
 RECORDED = HERE / "gluon_data"
 FACTS = json.loads((RECORDED / "facts.json").read_text(encoding="utf-8"))
 IMAGES = dict(np.load(RECORDED / "transforms.npz"))
-LEVEL = {"Compose/uint8": 1 / 255 / 0.2}  # one level of grey after what follows the resizing
+LEVEL = {
+    "Compose/uint8": 1 / 255 / 0.2
+}  # one gray level, after the transforms that follow resizing
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

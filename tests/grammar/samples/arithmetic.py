@@ -68,7 +68,7 @@ for short in SCALAR:
     sample(name, uniform(0.4, 3, 4, dtype="float16"), scalar=1.3, numeric=False, **LOOSE)
     sample(name, uniform(0.4, 3, 2))
     for dtype in INTEGERS:
-        # An integer array takes the whole part of the number.
+        # For integer arrays, the scalar is truncated.
         sample(name, np.array([1, 2, 5, 100], dtype), scalar=each(2, 2.7, -2.5), grad=False)
     sample(name, np.array([1, 2, 5], "int32"), scalar=each(2, 1.5), is_int=False, grad=False)
     sample(name, np.array([True, True]), scalar=2, grad=False)

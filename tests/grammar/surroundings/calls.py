@@ -17,8 +17,8 @@ from mxnet.runtime.gradients import recorded_node
 from tests.grammar.calling import arrays_of, compose, differentiable, eager_function
 from tests.grammar.sampling import Row
 
-SMALL_SUM = 0.1  # results below may be what is left of larger terms that cancel
-MIXED_PRECISION = 1e5  # roundings from which float16 may stand for float32
+SMALL_SUM = 0.1  # smaller results may be rounding errors of larger terms
+MIXED_PRECISION = 1e5  # rounding limit above which float16 is assumed
 SEED = 7  # of operators that draw random numbers
 CallT = TypeVar("CallT", bound="Call")
 Wrapper = Callable[[Any, Any], Any]  # (F, array or symbol) -> one of the same values

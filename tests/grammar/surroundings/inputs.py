@@ -119,7 +119,7 @@ class Retained(Call):
 
     def backward(self, outputs, **options):
         super().backward(outputs, retain_graph=True)
-        for i in self.differentiated:  # zeros: the gradients of labels are left alone
+        for i in self.differentiated:  # zeros: gradients of labels are not written
             self.attached[i].grad[()] = 0
         super().backward(outputs)
 
@@ -170,7 +170,7 @@ def in_threads(functions: Sequence[Callable]) -> list:
     """Run functions concurrently, each in a thread, and return their results."""
     results: list = [None] * len(functions)
     errors: list[BaseException] = []
-    ctx, is_np_shape = mx.current_context(), mx.util.is_np_shape()  # facts of a thread
+    ctx, is_np_shape = mx.current_context(), mx.util.is_np_shape()  # thread-local state
 
     def run(number: int, function: Callable) -> None:
         try:

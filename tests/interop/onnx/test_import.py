@@ -209,7 +209,7 @@ def test_crashes_of_the_onnx_library_are_isolated() -> None:
     """Its C++ shape inference reads out of bounds for this axis, in a subprocess."""
     scale = numpy_helper.from_array(np.ones(2, np.float32), "scale")
     node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=2**31)
-    with contextlib.suppress(MXNetError):  # what matters is that this line is left at all
+    with contextlib.suppress(MXNetError):  # it must only not crash this process
         contrib_onnx.import_model(_model([node], [scale]).SerializeToString())
 
 

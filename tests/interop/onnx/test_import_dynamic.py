@@ -291,7 +291,7 @@ def test_imported_models_of_torch_dynamo_exporter_match_torch() -> None:
     theirs, data = _Decoder().eval(), torch.arange(12).reshape(2, 6)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=2, max=60)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about itself
+        warnings.simplefilter("ignore")  # torch warns about its own deprecations
         program = torch.onnx.export(
             theirs, (data,), dynamo=True, dynamic_shapes=(sizes,), verbose=False
         )

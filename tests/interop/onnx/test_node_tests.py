@@ -19,7 +19,7 @@ from mxnet.interop.onnx.importer.walk import Importer
 from tests.batches import check_each
 from tests.interop.onnx.running import check_files_here, run
 
-# Cases that are not imported, by what is in their name or their message, and why.
+# Excluded cases, by a part of their name or error message, with the reason.
 EXCLUDED = {
     r"(?i)float8|int4|int2\b|int2_|float4|e4m3|e5m2|e8m0": "MXNet has no type of this kind",
     r"bitcast_uint(32|16)_to": "MXNet has these numbers in a type of another size",
@@ -32,7 +32,7 @@ EXCLUDED = {
     r"if_seq|if_opt|loop13_seq|loop16": "sequences whose length depends on values",
     r"affine_grid.*expanded": "a rank that depends on values",
 }
-# Cases with such names that pass all the same.
+# Cases with such names that pass nevertheless.
 NOT_EXCLUDED = {
     *(f"test_attention_4d_{n}" for n in ("fp16", "gqa_with_past_and_present_fp16")),
     *(f"test_attention_4d_{n}_expanded" for n in ("fp16", "gqa_with_past_and_present_fp16")),
@@ -141,11 +141,11 @@ def test_onnx_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyP
         check_each({name: cases[name] for name in names}, _run)
 
 
-# -- and out again ---------------------------------------------------------------------------
+# -- export after import ----------------------------------------------------------------------
 
 NEWEST = 24
 STEP = 6  # a part of all cases; all of them take minutes
-# What cannot go out again, or what onnxruntime computes otherwise.
+# Cases that cannot be exported, or for which onnxruntime gives other results.
 EXCEPTIONS = (
     r"bfloat16|BFLOAT16|bf16|bitshift|bitcast|cumprod|dft|stft|roialign_mode_max|_ceil_|"
     r"mod_float_edge|qk_matmul|attention.*(causal|window)|align_corners|convinteger|float16_type|reordered|"

@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 from tests.interop.onnx.running import assert_equal_outputs, run
 
 MAX_ROWS = 2
-# What these rows do on purpose cannot be said in ONNX, or runtimes do it otherwise.
+# Rows that ONNX cannot express, or that runtimes compute differently.
 WITHOUT_NAN = {
     *("max", "min", "argmax", "argmin", "sign", "broadcast_mod", "_np_max", "_np_min"),
     *("_npi_argmax", "_npi_argmin", "_npi_sign"),

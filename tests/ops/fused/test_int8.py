@@ -47,7 +47,7 @@ def test_int8_convolution_equals_plain_function(zero, out_zero, pad, largest):
     attrs.update(data_zero=zero, out_step=0.2, out_zero=out_zero)
     inputs = convolution_inputs(rng, largest, (6, 4, 3, 3))
     fast, plain = run_both(int8.int8_convolution, attrs, random_bytes(rng, 2, 8, 6, 6), *inputs)
-    assert abs(fast - plain).max() <= 1  # halves may round apart
+    assert abs(fast - plain).max() <= 1  # halves may round differently
     assert plain.std() > 10
 
 

@@ -163,7 +163,7 @@ def test_unusual_tensor_kinds_are_supported(make_odd):
     kept = Unchanged.of([odd])
     assert kept is None or kept.holds_for([odd])
     if odd.layout is not torch.strided or odd.is_inference():
-        assert kept is None  # nothing counts the writes into them
+        assert kept is None  # they have no version counter
     expose(odd)
     assert is_exposed(odd)
     assert Unchanged.of([odd]) is None
@@ -232,7 +232,7 @@ def test_external_writes_to_weights_are_detected(make_net, is_packed_before, mon
             for each in found:
                 np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-4)
             net(x)
-            memory += 0.5  # while the prepared program lives
+            memory += 0.5  # while the compiled program is alive
             after = net(x).asnumpy()
             net.hybridize(active=False)
             np.testing.assert_allclose(after, net(x).asnumpy(), rtol=1e-4, atol=1e-4)

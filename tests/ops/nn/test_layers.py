@@ -196,7 +196,7 @@ def test_hawkes_gradients_match_mxnet() -> None:
     np.testing.assert_allclose(beta.grad.asnumpy(), [-0.0795, -0.0089], **near)
 
 
-# Data -1, -2, ... and slopes 1, 2, ...: MXNet's slope of each element and gradient of the slopes.
+# Data -1, -2, ... and slopes 1, 2, ...: MXNet's slope per element, and gradient of the slopes.
 PRELU = {
     ((2, 3, 2), (2, 3)): ([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], [-3, -7, -11, -15, -19, -23]),
     ((2, 3, 2), (1, 3)): ([1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3], [-18, -26, -34]),

@@ -167,7 +167,7 @@ def test_weight_decay_does_not_change_fixed_gamma():
         module.forward_backward(batch)
         module.update()
     gamma = module.get_params()[0]["bn_gamma"].asnumpy()
-    assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, whatever the steps
+    assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, for any number of steps
 
 
 def test_group_norm_with_moments_equals_group_norm_without():

@@ -10,7 +10,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.ops.tensor.products import vector_norm
 
-ROWS, COLUMNS = 2050, 2100  # no power of two, so that blocks have a rest
+ROWS, COLUMNS = 2050, 2100  # not a power of two, so that there is an incomplete block
 SIZE = ROWS * COLUMNS
 VALUE = float(np.float32(0.003))
 NORM = VALUE * SIZE**0.5

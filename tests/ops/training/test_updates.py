@@ -58,7 +58,7 @@ def test_updates_match_mxnet(name):
             )
         for i, (role, made) in enumerate(zip(roles(op, attrs), given, strict=True)):
             if name == "mp_lamb_update_phase2" and role == "weight32":
-                continue  # 1.9.1 leaves it behind; see the test of its own
+                continue  # 1.9.1 does not update it; see its separate test
             wanted = GOLDEN[after[i] if role in op.mutates else inputs[i]]
             np.testing.assert_allclose(
                 made.numpy(),

@@ -76,7 +76,7 @@ def test_color_changes_of_channels_first_raise(name, shape) -> None:
 
 def test_random_hue_of_uint8_truncates_as_in_mxnet():
     image = np.random.RandomState(0).randint(0, 256, (8, 8, 3)).astype("uint8")
-    # Some are 1e-5 below a whole number: exact where each step is one operation of IEEE 754.
+    # Some are 1e-5 below an integer, so every step must round like IEEE 754.
     made = mx.nd.image.random_hue(mx.nd.array(image, dtype="uint8"), 0.1, 0.1)
     wanted = [172, 52, 46, 250, 67, 199, 175, 195, 8, 242, 20, 140, 36, 73, 87, 215, 112, 88]
     assert made.asnumpy().ravel()[:18].tolist() == wanted

@@ -43,7 +43,7 @@ def test_eager_functions_operators_and_methods_are_recorded():
     x, relu = mx.nd.ones((4, 4)), mx.nd.relu
     profiler.set_state("run")
     mx.nd.dot(x, x)
-    relu(x)  # a function that was taken before the start
+    relu(x)  # a reference taken before the start
     x + x
     x * 2
     x.sum()
@@ -92,7 +92,7 @@ def test_stopping_removes_all_hooks():
 
 
 def test_functions_created_while_profiling_are_not_recorded_later():
-    vars(mx.nd).pop("arccosh", None)  # functions are made when they are first asked for
+    vars(mx.nd).pop("arccosh", None)  # functions are created on first access
     vars(mx.nd.op).pop("arccosh", None)
     x = mx.nd.ones((2,)) * 2
     profiler.set_state("run")

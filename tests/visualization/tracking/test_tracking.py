@@ -151,7 +151,7 @@ def test_loggers_replace_or_append(kind, read, tmp_path):
 def test_resumed_training_logs_each_epoch_once(kind, read, tmp_path):
     path = tmp_path / "run"
     module_fit(num_epoch=2, loggers=kind(path), resume=tmp_path / "state")
-    with path.open("a") as file:  # an epoch whose checkpoint was not written any more
+    with path.open("a") as file:  # an epoch without a checkpoint
         file.write("2,0,0\n")
     module_fit(num_epoch=4, loggers=kind(path), resume=tmp_path / "state")
     assert [int(row["epoch"]) for row in read(path)] == [0, 1, 2, 3]
