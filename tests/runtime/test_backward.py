@@ -589,7 +589,7 @@ def test_shapes_of_ignored_head_gradients_are_not_checked():
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_gradients_of_labels_are_left_alone(hybridize):
+def test_gradients_of_labels_are_not_written(hybridize):
     """As in MXNet 1.9.1, also where backward writes zeros for other inputs."""
 
     class Net(mx.gluon.HybridBlock):
