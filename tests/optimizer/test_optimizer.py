@@ -373,7 +373,7 @@ def calls_of(name, method, dtypes, aggregate_num=None):
     return calls
 
 
-def test_overridden_methods_are_called_with_the_lists_of_mxnet():
+def test_overridden_methods_receive_the_same_index_lists_as_in_mxnet():
     single = [0, 1, 2, 3, 4, 5]
     alone = [(i,) for i in single]
     by_type = [(0, 2, 4, 5), (6,), (1, 3)]

@@ -153,7 +153,7 @@ class Evil:
         Evil(pickle.loads, b"x"),
     ],
 )
-def test_pickles_of_other_classes_raise(evil):
+def test_pickles_of_disallowed_classes_raise(evil):
     for data in (pickle.dumps({0: evil}), pickle.dumps({0: evil}, protocol=2)):
         with pytest.raises(mx.error.FormatError, match="may not hold"):
             _updater().set_states(data)

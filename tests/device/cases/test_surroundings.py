@@ -34,7 +34,7 @@ ON_DEVICES = [
 
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=1)
-def test_operators_in_all_contexts_on_a_device(
+def test_operators_on_a_device_equal_plain_calls_in_every_surrounding(
     family: str, rows: list[Row], last: mx.Context
 ) -> None:
     calls = [Call(row) for row in rows]

@@ -87,7 +87,7 @@ def test_random_transforms_vary_and_are_reproducible_with_a_seed(name):
     assert any((a != runs[0][0]).any() for a in runs[0])
 
 
-def test_random_rotation_is_applied_with_probability():
+def test_random_rotation_respects_its_probability():
     tensor = transforms.ToTensor()(image())
     mx.random.seed(4)
     change = transforms.RandomRotation((-40, 40), rotate_with_proba=0.5)
