@@ -169,23 +169,23 @@ _SMALL = "import mxnet as mx; a = mx.nd.ones((10, 10)); b = a + 1"
 _PREDICT = "predict(net, x)"
 
 _CONVOLUTIONS = ("graph/passes/convolutions.py", "ops/fused/convolution.py")
-_PASSES = "tests/graph/test_optimize.py::test_passes_on_and_off"
+_PASSES = "tests/graph/test_optimize.py::test_networks_compute_the_same_with_and_without_passes"
 _RECURRENT = ("graph/passes/recurrent.py", "ops/fused/recurrent.py")
 
 TRICKS = (
     Trick(
         "freed memory is kept", "sum of two arrays of 10 million", _ARITHMETIC,
-        "(a + b).wait_to_read()", ("_process/memory.py",), "tests/_process/test_memory.py::test_an_import_changes_nothing_in_the_process",
+        "(a + b).wait_to_read()", ("_process/memory.py",), "tests/_process/test_memory.py::test_import_does_not_change_process_state",
         settings=(("MXNET_KEEP_FREED_MEMORY", "0"),),
     ),
     Trick(
         "call cache", "exp of 100 elements", _SMALL, "mx.nd.exp(a)",
-        ("runtime/calls.py",), "tests/grammar/test_equal_paths.py::test_values_and_dtypes_are_equal",
+        ("runtime/calls.py",), "tests/grammar/test_equal_paths.py::test_all_call_paths_return_equal_values_and_dtypes",
         without="import mxnet.runtime.calls as c; c._remember = lambda *_: None\n", number=2000,
     ),
     Trick(
         "fused optimizers", "Adam over 160 parameters", _OPTIMIZER, "update(numbers, grads, weights)",
-        ("ops/training/fused.py",), "tests/ops/training/test_updates.py::test_operators_and_lists_agree",
+        ("ops/training/fused.py",), "tests/ops/training/test_updates.py::test_update_operators_equal_multi_tensor_rules",
         without="import mxnet.ops.training.fused as f; f.fused_optimizers = None\n", number=20,
     ),
     Trick(
@@ -203,45 +203,45 @@ TRICKS = (
     Trick("drop_finite_checks", "MobileNetV2 b1", _MOBILE, _PREDICT, _CONVOLUTIONS, _PASSES),
     Trick(
         "oneDNN graph", "MobileNetV2 b1", _MOBILE + "\nnet.hybridize(backend=engine); predict(net, x)", _PREDICT,
-        ("runtime/onednn_graph.py",), "tests/runtime/test_onednn_graph.py::test_parameters_that_change_are_seen",
+        ("runtime/onednn_graph.py",), "tests/runtime/test_onednn_graph.py::test_onednn_graph_uses_updated_parameters",
         without="engine = None\n",
     ),
     Trick("packed weights of dense layers", "8 of 2048 x 2048, 16 rows", _dense(rows=16), _PREDICT, ("ops/fused/dense.py",),
-        "tests/ops/fused/test_prepared_dense.py::test_results",
+        "tests/ops/fused/test_prepared_dense.py::test_prepacked_dense_equals_plain_dense",
         without="import mxnet.ops.fused.dense as d; d.MIN_WEIGHT = 1 << 60\n", number=3),
     Trick("of them: no packing below 4 rows", "the same, 2 rows", _dense(rows=2), _PREDICT, ("ops/fused/dense.py",),
-        "tests/ops/fused/test_prepared_dense.py::test_few_numbers_of_rows_are_kept_and_one_row_is_not_packed",
+        "tests/ops/fused/test_prepared_dense.py::test_weights_are_prepacked_for_few_batch_sizes_above_one",
         without="import mxnet.ops.fused.dense as d; d.MIN_ROWS = 1\n", number=5),
     Trick("no packing of small convolutions", "8 of 16 channels, 16 x 16", _convolutions(channels=16, batch=1, size=16), _PREDICT,
-        _CONVOLUTIONS, "tests/ops/fused/test_convolution.py::test_all_steps_at_once",
+        _CONVOLUTIONS, "tests/ops/fused/test_convolution.py::test_convolution_with_all_fused_steps",
         without="import mxnet.ops.fused.convolution as c; c.MIN_MULTIPLICATIONS = 0\n", number=20),
     Trick("channels_last", "training step of ResNet-18 b4", MX + "step = trained(*ready(zoo.resnet18_v1(), 4, 3, 112, 112))", "step()",
-        _CONVOLUTIONS, "tests/ops/fused/test_convolution.py::test_channels_last_changes_only_the_order_in_memory"),
+        _CONVOLUTIONS, "tests/ops/fused/test_convolution.py::test_channels_last_convolution_equals_plain_convolution"),
     Trick("of them: large weights stay", "training step of 8 convolutions, 256 channels, 8 x 8",
         _convolutions(channels=256, batch=2, size=8) + "step = squared(net, x)", "step()",
-        ("ops/fused/convolution.py",), "tests/ops/fused/test_channels_last.py::test_data_with_channels_last_stays_so_beside_a_weight_of_its_size",
+        ("ops/fused/convolution.py",), "tests/ops/fused/test_channels_last.py::test_channels_last_format_of_data_is_kept",
         without="import mxnet.ops.fused.convolution as c; c.MIN_RATIO = c.MIN_RATIO_OF_LAST = 0\n", number=1),
     Trick("of them: few windows are multiplied", "training step of 8 convolutions, 512 channels, 2 x 2",
         _convolutions(channels=512, batch=8, size=2) + "step = squared(net, x)", "step()",
-        ("ops/fused/convolution.py",), "tests/ops/fused/test_channels_last.py::test_few_windows_are_multiplied_by_the_weight",
+        ("ops/fused/convolution.py",), "tests/ops/fused/test_channels_last.py::test_convolution_with_few_windows_runs_as_matmul",
         without="import mxnet.ops.fused.convolution as c; c.MAX_ROWS = 0\n"),
     Trick("fuse_attention", "12 heads of 512 x 512", "heads, length = 12, 512\n" + _ATTENTION, "run()",
-        ("graph/passes/composites.py", "ops/fused/attention.py"), "tests/ops/fused/test_attention.py::test_products_of_batches", number=3),
+        ("graph/passes/composites.py", "ops/fused/attention.py"), "tests/ops/fused/test_attention.py::test_batch_dot_attention_is_fused", number=3),
     Trick("of it: not below 32 x 32", "64 heads of 16 x 16", "heads, length = 64, 16\n" + _ATTENTION, "run()",
-        ("graph/passes/composites.py",), "tests/ops/fused/test_attention.py::test_short_sequences_stay_as_they_are",
+        ("graph/passes/composites.py",), "tests/ops/fused/test_attention.py::test_short_sequences_are_not_fused",
         without="import mxnet.graph.passes.composites as c; c.MIN_SCORES = 0\n", number=50),
     Trick("unpack_rnn", "prediction of an LSTM layer, 5 steps of 512 units",
-        MX + "net, x = ready(rnn.LSTM(512), 5, 1, 512)", _PREDICT, _RECURRENT, "tests/ops/fused/test_recurrent.py::test_weights_one_by_one"),
+        MX + "net, x = ready(rnn.LSTM(512), 5, 1, 512)", _PREDICT, _RECURRENT, "tests/ops/fused/test_recurrent.py::test_recurrent_steps_with_separate_weights_equal_rnn"),
     Trick("fuse_recurrent", "training step of an LSTM cell, 35 steps of 200 units", MX + "step = squared(*ready(Unrolled(), 35, 32, 200))", "step()",
-        _RECURRENT, "tests/graph/test_fuse_recurrent.py::test_results_and_gradients_stay_the_same"),
+        _RECURRENT, "tests/graph/test_fuse_recurrent.py::test_fused_cells_equal_unfused_results_and_gradients"),
     Trick("batch_projections", "35 products of slices by one weight", _SLICES, "run()", ("graph/passes/recurrent.py",),
-        "tests/graph/test_optimize.py::test_unrolled_cells_project_their_input_at_once", number=20),
+        "tests/graph/test_optimize.py::test_input_projections_of_unrolled_cells_are_batched", number=20),
     Trick("fuse_likelihood", "training step of an MLP, hybridized", _STEP, "step()",
-        ("graph/passes/composites.py", "ops/fused/log_likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_the_loss_of_gluon_is_fused_in_training", number=50),
+        ("graph/passes/composites.py", "ops/fused/log_likelihood.py"), "tests/ops/fused/test_log_likelihood.py::test_softmax_cross_entropy_loss_is_fused_in_training", number=50),
     Trick("join_statistics", "training step of 8 x (Dense, BatchNorm)", _NORMALIZED, "step()",
-        ("graph/passes/statistics.py", "ops/fused/batch_norm.py"), "tests/ops/fused/test_batch_norm.py::test_joined_layers_equal_single_layers", number=20),
+        ("graph/passes/statistics.py", "ops/fused/batch_norm.py"), "tests/ops/fused/test_batch_norm.py::test_joint_statistics_updates_equal_separate_updates", number=20),
     Trick("block_pointwise", "12 operators on 5 million elements", _CHAIN, "run()", ("graph/passes/segments.py",),
-        "tests/runtime/test_pointwise_blocks.py::test_a_chain_of_two_arrays"),
+        "tests/runtime/test_pointwise_blocks.py::test_chain_with_two_inputs"),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Arrays with gradients, aliases of arrays, bound symbols, and a comparison with numbers."""
+"""Helpers: arrays with gradients, aliases of arrays, bound symbols, comparison with numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of many small cases in one test: quicker to collect and run, and each failure is named."""
+"""Helpers to check many small cases in one test. Each failure is reported with its name."""
 
 from __future__ import annotations
 

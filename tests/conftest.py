@@ -1,4 +1,4 @@
-"""What holds for every test."""
+"""Fixtures and settings of all tests."""
 
 import gc
 import random
@@ -14,7 +14,7 @@ UNSEEDED = random.getstate()
 
 @pytest.fixture(autouse=True)
 def unseeded_streams() -> Iterator[None]:
-    """Forget NumPy's and Python's seeds after a test: shuffles of later ones would follow them."""
+    """Unseed NumPy and Python after a test; later shuffles would depend on the seeds."""
     yield
     np.random.set_bit_generator(np.random.MT19937())
     random.setstate(UNSEEDED)
@@ -22,7 +22,7 @@ def unseeded_streams() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def same_threads() -> Iterator[None]:
-    """Refuse tests that change torch's threads: two per process make all later tests slow."""
+    """Fail tests that change torch's number of threads: it would slow down all later tests."""
     before = "torch" in sys.modules and sys.modules["torch"].get_num_threads()
     yield
     if before and (after := sys.modules["torch"].get_num_threads()) != before:
@@ -32,21 +32,21 @@ def same_threads() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect tests without the garbage collector, which has nothing to free in modules and ids."""
+    """Collect tests with the garbage collector disabled."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.freeze()  # nor will it look through them during the tests
+        gc.freeze()  # and does not scan them during the tests
         gc.enable()
 
 
 def pytest_collection_modifyitems(items):
-    """Begin with the files that have slow tests: at the end, one would keep a single core busy."""
+    """Run files with slow tests first; at the end, one would keep a single core busy."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
 
 
 def pytest_make_parametrize_id(config, val, argname):
-    """Bytes are named by their place: they may hold the time, and workers must agree on names."""
+    """Number bytes parameters: values may contain the time, and ids must agree in all workers."""
     return argname if isinstance(val, bytes) else None

@@ -1,4 +1,4 @@
-"""Compares what expressions give with what MXNet 1.9.1 gave, errors included."""
+"""Compare the results of expressions with MXNet 1.9.1, including errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.golden.record.describing import describe
 
 
 class Expressions:
-    """Recorded answers to expressions, each evaluated after the same lines of setup.
+    """Recorded results of expressions, each evaluated after the same setup lines.
 
     Parameters
     ----------
@@ -29,20 +29,20 @@ class Expressions:
         self._setup, self._names, self._atol = setup, names, atol
 
     def check(self, expression: str, statement: str = "") -> None:
-        """Compare what an expression gives, after a statement if there is one."""
+        """Compare the result of an expression, after an optional statement."""
         wanted = self._answers[f"{statement} => {expression}" if statement else expression]
         if not (isinstance(wanted, dict) and "error" in wanted):
             self._compare(self.evaluate(expression, statement), wanted)
             return
         with pytest.raises(Exception) as caught:
             self.evaluate(expression, statement)
-        # An error of MXNet's class, or a class that says more and still is one.
+        # An error of MXNet's type, or of a subclass.
         kinds = [c.__name__ for c in type(caught.value).__mro__]
         bare = wanted["error"][0] == "AssertionError"  # ours say more
         assert bare or wanted["error"][0] in kinds or "MXNetError" in kinds
 
     def evaluate(self, expression: str, statement: str = "") -> Any:
-        """Describe what an expression gives, after a statement if there is one."""
+        """Describe the result of an expression, after an optional statement."""
         space = dict(self._names)
         exec(self._setup, space)
         exec(statement, space)

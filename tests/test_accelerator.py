@@ -1,4 +1,4 @@
-"""The accelerator's module, with torch's own parts replaced: what it calls, and with what."""
+"""`mxnet.accelerator` with torch's functions replaced by fakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SWITCHES: list[tuple[Any, str]] = [
 
 @pytest.fixture
 def switches(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict]:
-    """Restore torch's switches; keep what is asked of memory."""
+    """Restore torch's settings, and record memory fractions."""
     before = [(owner, name, getattr(owner, name)) for owner, name in SWITCHES]
     asked: dict = {}
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -40,20 +40,20 @@ def switches(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict]:
 
 
 @pytest.mark.parametrize(("value", "benchmark"), [(None, True), ("0", False), ("2", True)])
-def test_autotuning(value, benchmark, switches, monkeypatch):
+def test_cudnn_autotune_setting(value, benchmark, switches, monkeypatch):
     if value is not None:
         monkeypatch.setenv("MXNET_CUDNN_AUTOTUNE_DEFAULT", value)
     accelerator._apply_settings("cuda")
     assert torch.backends.cudnn.benchmark is benchmark
 
 
-def test_other_accelerators_have_no_such_switches(switches):
+def test_cudnn_settings_are_not_applied_to_other_accelerators(switches):
     before = torch.backends.cudnn.benchmark
     accelerator._apply_settings("xpu")
     assert torch.backends.cudnn.benchmark is before
 
 
-def test_determinism_switches_autotuning_off(switches, monkeypatch):
+def test_enforce_determinism_disables_autotuning(switches, monkeypatch):
     monkeypatch.setenv("MXNET_ENFORCE_DETERMINISM", "1")
     accelerator._apply_settings("cuda")
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
@@ -64,7 +64,7 @@ def test_determinism_switches_autotuning_off(switches, monkeypatch):
     [("0", "0", False, False), ("0", "1", False, False), ("1", "", True, False),
      ("1", "1", True, True)],
 )  # fmt: skip
-def test_tensor_cores(cores, converts, convolutions, products, switches, monkeypatch):
+def test_tensor_core_settings(cores, converts, convolutions, products, switches, monkeypatch):
     monkeypatch.setenv("MXNET_CUDA_ALLOW_TENSOR_CORE", cores)
     monkeypatch.setenv("MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", converts)
     accelerator._apply_settings("cuda")
@@ -73,13 +73,13 @@ def test_tensor_cores(cores, converts, convolutions, products, switches, monkeyp
     assert accelerator.uses_tf32(torch.device("cuda")) is products
 
 
-def test_torchs_precision_holds_by_default(switches):
+def test_matmul_precision_of_torch_is_kept_by_default(switches):
     torch.backends.cuda.matmul.allow_tf32 = True
     accelerator._apply_settings("cuda")
     assert torch.backends.cuda.matmul.allow_tf32
 
 
-def test_memory_pool(switches, monkeypatch):
+def test_memory_pool_settings(switches, monkeypatch):
     accelerator._apply_settings("cuda")
     assert switches == {}
     monkeypatch.setenv("MXNET_GPU_MEM_POOL_RESERVE", "10")
@@ -97,7 +97,7 @@ def test_memory_pool(switches, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "value"), [("MXNET_GPU_MEM_POOL_TYPE", "Big"), ("MXNET_GPU_MEM_POOL_RESERVE", "100")]
 )
-def test_bad_settings_are_named(name, value, switches, monkeypatch):
+def test_invalid_settings_raise(name, value, switches, monkeypatch):
     monkeypatch.setenv(name, value)
     with pytest.raises(mx.MXNetError, match=name):
         accelerator._apply_settings("cuda")
@@ -105,7 +105,7 @@ def test_bad_settings_are_named(name, value, switches, monkeypatch):
 
 @pytest.fixture
 def mps(monkeypatch: pytest.MonkeyPatch) -> list:
-    """Pretend to be on a Mac; return what is asked of `torch.mps`."""
+    """Fake a Mac; return the calls of `torch.mps`."""
     calls: list = []
 
     def record(name, answer=None):
@@ -132,7 +132,7 @@ def mps(monkeypatch: pytest.MonkeyPatch) -> list:
     return calls
 
 
-def test_a_mac(mps):
+def test_mps_device(mps):
     assert mx.context.num_gpus() == 1
     device = mx.context.torch_device(mx.gpu(0))
     assert device == torch.device("mps", 0)
@@ -152,14 +152,14 @@ def test_a_mac(mps):
     assert accelerator.distributed_backend() == "gloo"
 
 
-def test_a_mac_has_no_float64(mps):
+def test_float64_on_mps_raises(mps):
     with pytest.raises(mx.MXNetError, match=r"MPS devices have no float64: use float32"):
         mx.nd.array([1.0], ctx=mx.gpu(0), dtype="float64")
     with pytest.raises(mx.MXNetError, match="MPS devices have no float64"):
         mx.nd.ones(2, dtype="float64").as_in_context(mx.gpu(0))
 
 
-def test_devices_that_are_not_there(mps):
+def test_missing_devices_raise(mps):
     with pytest.raises(mx.MXNetError, match=r"gpu\(1\) was asked for, but this machine has 1"):
         mx.nd.zeros(2, ctx=mx.gpu(1))
     with pytest.raises(mx.MXNetError, match="compute capability"):

@@ -1,4 +1,4 @@
-"""Recording, gradients, their requests, higher orders, user functions, and errors that explain."""
+"""Recording, gradients, grad_req, higher orders, custom functions, errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def leaf(values, req="write", dtype="float32"):
     return x
 
 
-def test_record_switches_training_and_restores():
+def test_record_and_pause_set_and_restore_modes():
     assert not autograd.is_recording() and not autograd.is_training()
     with autograd.record():
         assert autograd.is_recording() and autograd.is_training()
@@ -35,7 +35,7 @@ def test_record_switches_training_and_restores():
     assert not autograd.is_recording() and not autograd.is_training()
 
 
-def test_scope_restores_after_an_exception():
+def test_record_scope_restores_after_an_exception():
     with pytest.raises(KeyError), autograd.record():
         raise KeyError
     assert not autograd.is_recording()
@@ -50,14 +50,14 @@ def test_set_recording_returns_the_previous_state():
     assert x.grad.asscalar() == 4
 
 
-def test_nothing_is_recorded_outside():
+def test_backward_of_unrecorded_results_raises():
     x = leaf([1.0])
     y = x * 2
     with pytest.raises(mx.MXNetError, match="not in a computational graph"):
         y.backward()
 
 
-def test_write_replaces_and_add_accumulates():
+def test_grad_req_write_replaces_and_add_accumulates():
     for req, wanted in (("write", 2), ("add", 6)):
         x = leaf([1.0, 1.0], req)
         for _ in range(3):
@@ -67,7 +67,7 @@ def test_write_replaces_and_add_accumulates():
         np.testing.assert_array_equal(x.grad.asnumpy(), [wanted, wanted])
 
 
-def test_null_leaves_the_gradient_alone():
+def test_grad_req_null_does_not_write_the_gradient():
     x, w = leaf([1.0], "null"), leaf([3.0])
     with autograd.record():
         y = x * w
@@ -75,7 +75,7 @@ def test_null_leaves_the_gradient_alone():
     assert x.grad.asscalar() == 0 and w.grad.asscalar() == 1
 
 
-def test_held_gradient_array_sees_the_next_backward():
+def test_gradient_array_is_updated_in_place():
     x = leaf([1.0])
     held = x.grad
     for factor in (2, 5):
@@ -86,7 +86,7 @@ def test_held_gradient_array_sees_the_next_backward():
         assert held is x.grad
 
 
-def test_unreached_leaf_keeps_its_gradient():
+def test_gradient_of_an_unreached_leaf_is_not_written():
     x, other = leaf([1.0]), leaf([1.0])
     other.grad[:] = 7
     with autograd.record():
@@ -95,7 +95,7 @@ def test_unreached_leaf_keeps_its_gradient():
     assert other.grad.asscalar() == 7
 
 
-def test_backward_from_a_constant_of_the_graph_reaches_nothing():
+def test_backward_from_non_differentiable_results_gives_zeros():
     x = leaf([1.0, -1.0])
     with autograd.record():
         heads = [nd.BlockGrad(x), (x > 0).sum(), nd.argmax(x, axis=0) * 2, nd.ones_like(x)]
@@ -120,7 +120,7 @@ def test_head_gradients_and_retain_graph():
         y.backward()
 
 
-def test_wrong_head_gradient_shape_is_explained():
+def test_wrong_head_gradient_shape_raises():
     x = leaf([1.0, 2.0])
     with autograd.record():
         y = x * 2
@@ -128,7 +128,7 @@ def test_wrong_head_gradient_shape_is_explained():
         y.backward(nd.ones(3))
 
 
-def test_several_heads():
+def test_backward_from_several_heads():
     x = leaf([1.0])
     with autograd.record():
         a, b = x * 2, x * 3
@@ -136,7 +136,7 @@ def test_several_heads():
     assert x.grad.asscalar() == 32
 
 
-def test_every_maximum_gets_the_gradient():
+def test_max_gradient_of_ties():
     x = leaf([[1, 2, 3], [3, 2, 1]])
     with autograd.record():
         y = nd.max(x)
@@ -144,7 +144,7 @@ def test_every_maximum_gets_the_gradient():
     np.testing.assert_array_equal(x.grad.asnumpy(), [[0, 0, 1], [1, 0, 0]])
 
 
-def test_mean_plus_twice():
+def test_gradient_of_mean_plus_scaled_input():
     x = leaf([[1, 2, 3], [3, 2, 1]])
     with autograd.record(False):
         y = nd.mean(x) + 2 * x
@@ -152,7 +152,7 @@ def test_mean_plus_twice():
     np.testing.assert_allclose(x.grad.asnumpy(), np.full((2, 3), 3.0), rtol=1e-6)
 
 
-def test_grad_returns_new_arrays_and_leaves_attached_ones_alone():
+def test_grad_returns_new_arrays_without_writing_attached_ones():
     x = leaf([3.0])
     with autograd.record():
         y = x * x
@@ -195,7 +195,7 @@ def test_detach_and_block_grad_stop_gradients():
     assert x.grad.asscalar() == 4
 
 
-def test_attach_grad_on_a_result_cuts_the_graph():
+def test_attach_grad_on_a_result_detaches_it():
     x = leaf([2.0])
     with autograd.record():
         y = x * 3
@@ -209,7 +209,7 @@ def test_attach_grad_on_a_result_cuts_the_graph():
     "write",
     ["x[:] = 3", "x += 1", "y[:] = 3", "y *= 2", "nd.relu(x, out=x)", "y[0] = nd.ones(1)"],
 )
-def test_writing_into_the_graph_is_refused(write):
+def test_writing_to_recorded_arrays_raises(write):
     x = leaf([1.0, 2.0])
     with autograd.record():
         y = x * 2
@@ -218,7 +218,7 @@ def test_writing_into_the_graph_is_refused(write):
     np.testing.assert_array_equal(x.asnumpy(), [1, 2])
 
 
-def test_writing_elsewhere_while_recording_is_fine():
+def test_writing_to_unrelated_arrays_while_recording():
     x, count = leaf([1.0]), nd.zeros(1)
     with autograd.record():
         y = x * 2
@@ -236,7 +236,7 @@ def test_in_place_sum_of_recorded_results_is_recorded():
     assert total.asscalar() == 9 and x.grad.asscalar() == 6
 
 
-def test_parameters_may_be_written_after_backward():
+def test_parameters_can_be_updated_after_backward():
     x = leaf([1.0])
     for _ in range(3):
         with autograd.record():
@@ -246,7 +246,7 @@ def test_parameters_may_be_written_after_backward():
     np.testing.assert_allclose(x.asscalar(), 0.125)
 
 
-def test_backward_reads_the_memory_as_it_is_then():
+def test_backward_uses_values_written_after_recording():
     x = leaf([1.0])
     with autograd.record():
         y = x * 2
@@ -256,7 +256,7 @@ def test_backward_reads_the_memory_as_it_is_then():
     assert x.grad.asscalar() == 20
 
 
-def test_mark_variables_writes_into_given_arrays():
+def test_mark_variables_uses_the_passed_gradient_arrays():
     x, grad = nd.array([1.0, 2.0]), nd.zeros((2, 2))
     autograd.mark_variables(x, grad[0])
     with autograd.record():
@@ -273,7 +273,7 @@ def test_views_are_differentiable():
     np.testing.assert_array_equal(x.grad.asnumpy(), [[2, 5], [1, 3]])
 
 
-def test_threads_record_on_their_own():
+def test_recording_is_thread_local():
     found = {}
 
     def work(number):
@@ -305,7 +305,7 @@ class Sigmoid(autograd.Function):
         return dy * y * (1 - y)
 
 
-def test_function_of_the_user():
+def test_custom_function():
     x = leaf([0.0, 1.0])
     with autograd.record():
         y = Sigmoid()(x) * 2
@@ -323,7 +323,7 @@ class Swap(autograd.Function):
         return dy, dx
 
 
-def test_function_with_several_outputs():
+def test_custom_function_with_several_outputs():
     x, y = leaf([1.0]), leaf([2.0])
     with autograd.record():
         a, b = Swap()(x, y)
@@ -332,7 +332,7 @@ def test_function_with_several_outputs():
     assert (x.grad.asscalar(), y.grad.asscalar()) == (1, 10)
 
 
-def test_function_with_wrong_number_of_gradients_is_explained():
+def test_custom_function_with_wrong_number_of_gradients_raises():
     class Wrong(Swap):
         def backward(self, dx, dy):
             return (dy,)
@@ -346,7 +346,7 @@ def test_function_with_wrong_number_of_gradients_is_explained():
 
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("asked", [True, False])
-def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
+def test_train_mode_of_backward_applies_to_custom_functions(recorded, asked):
     seen = []
 
     class Watched(mx.autograd.Function):
@@ -372,13 +372,15 @@ def test_train_mode_of_backward_is_the_mode_of_functions(recorded, asked):
     assert seen[-1] == (True, False)
 
 
-def test_a_leaf_written_before_backward_counts_with_its_new_values():
+def test_backward_uses_new_values_of_leaves():
     x, w = leaf([1.0, 2.0, 3.0]), leaf([1.0, 2.0, 3.0])
     with autograd.record():
         y = w * w * x
     w -= 0.5
     y.backward()
-    np.testing.assert_allclose(x.grad.asnumpy(), [1.0, 4.0, 9.0])  # of w * w, computed before
+    np.testing.assert_allclose(
+        x.grad.asnumpy(), [1.0, 4.0, 9.0]
+    )  # w * w was computed before the write
     np.testing.assert_allclose(w.grad.asnumpy(), [1.0, 6.0, 15.0])  # MXNet's answer
 
 
@@ -413,7 +415,7 @@ def test_saved_tensors_can_be_assigned():
     ],
     ids=["clip", "radians", "abs", "round", "floor", "Dropout", "times 3", "sum"],
 )
-def test_the_derivative_of_a_constant_derivative_is_zero(function):
+def test_second_derivative_of_linear_functions_is_zero(function):
     x = nd.array([0.5, -2.0, 3.0])
     x.attach_grad()
     with autograd.record():
@@ -422,7 +424,7 @@ def test_the_derivative_of_a_constant_derivative_is_zero(function):
     assert x.grad.asnumpy().tolist() == [0, 0, 0]
 
 
-def test_a_function_is_called_once():
+def test_calling_a_custom_function_twice_raises():
     class Double(autograd.Function):
         def forward(self, x):
             return x * 2
@@ -433,13 +435,13 @@ def test_a_function_is_called_once():
         function(nd.ones(1))
 
 
-def test_gradients_of_nothing_are_refused():
+def test_grad_of_no_variables_raises():
     with pytest.raises(AssertionError, match="empty list"):
         autograd.grad(nd.ones(1), [])
 
 
-def test_gradients_of_what_the_heads_do_not_depend_on_are_an_error():
-    """As in MXNet; where a gradient merely ends on the way, it is zeros."""
+def test_grad_of_unreachable_variables_raises():
+    """As in MXNet; if only the gradient is blocked on the way, it is zero."""
     x, w = mx.nd.array([1.0, 2.0]), mx.nd.array([3.0, 4.0])
     x.attach_grad()
     w.attach_grad()
@@ -459,7 +461,7 @@ def test_gradients_of_what_the_heads_do_not_depend_on_are_an_error():
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_gradients_of_indices_are_zeros(hybridize):
+def test_gradients_of_indices_are_zero(hybridize):
     class Selects(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x, index):
             return F.take(x, index)
@@ -475,7 +477,7 @@ def test_gradients_of_indices_are_zeros(hybridize):
     assert [g.asnumpy().tolist() for g in autograd.grad(y, [index, x])] == [[0], [0, 1]]
 
 
-def test_function_gets_gradients_in_compact_memory():
+def test_custom_function_receives_contiguous_gradients():
     seen = []
 
     class Twice(autograd.Function):
@@ -495,7 +497,7 @@ def test_function_gets_gradients_in_compact_memory():
     assert x.grad.asnumpy().tolist() == [[2, 2, 2], [2, 2, 2]]
 
 
-def test_head_gradients_may_have_another_shape_with_as_many_elements():
+def test_head_gradients_are_reshaped_if_the_size_matches():
     for shape in ((6,), (3, 2), (1, 6), (2, 3)):
         head = nd.arange(6).reshape(shape)
         x = leaf(np.zeros((2, 3)))
@@ -551,7 +553,7 @@ class Square(autograd.Function):
         return 2 * self.saved_tensors[0] * dy
 
 
-def test_a_function_can_write_into_its_head_gradient():
+def test_custom_function_can_write_to_its_head_gradient():
     x, w, head = ones(4), ones(4), nd.ones((4,))
     backward(lambda: TimesTen()(x))
     check(x.grad, 10)
@@ -561,7 +563,7 @@ def test_a_function_can_write_into_its_head_gradient():
     check(head, 1)
 
 
-def test_a_function_that_writes_into_its_head_gradient_does_not_change_other_branches():
+def test_writing_to_a_head_gradient_does_not_affect_other_branches():
     x = ones(4)
 
     def branches():
@@ -572,7 +574,7 @@ def test_a_function_that_writes_into_its_head_gradient_does_not_change_other_bra
     check(x.grad, 11)
 
 
-def test_a_head_gradient_stored_by_a_function_shares_no_memory():
+def test_head_gradient_stored_by_a_function_shares_no_memory():
     x, w = ones(4), ones(4)
     backward(lambda: Square()(x) + w)
     Square.head[:] = 9
@@ -583,7 +585,7 @@ def test_a_head_gradient_stored_by_a_function_shares_no_memory():
     check(Square.head, 9)
 
 
-def test_results_of_functions_can_be_overwritten_and_recorded_again():
+def test_results_of_custom_functions_can_be_overwritten():
     x = leaf([-1, 1, 2, -2])
     with autograd.record():
         y = Square()(x)

@@ -1,4 +1,4 @@
-"""What programs find in `mxnet.base` and `mxnet.registry`."""
+"""`mxnet.base` and `mxnet.registry`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxnet import base, registry
 from mxnet.error import MXNetError
 
 
-def test_c_helpers():
+def test_ctypes_helper_functions():
     assert base.c_str("ab").value == b"ab"
     assert list(base.c_str_array(["a", "ü"])) == [b"a", "ü".encode()]
     assert list(base.c_array(base.mx_uint, [1, 2])) == [1, 2]
@@ -42,7 +42,7 @@ def test_ctypes_pointers_convert_to_arrays_and_buffers():
         base.ctypes2buffer(3, 3)
 
 
-def test_there_is_no_c_library():
+def test_calling_the_c_library_raises():
     base.check_call(0)
     with pytest.raises(base.MXNetError, match="code -1"):
         base.check_call(-1)
@@ -51,7 +51,7 @@ def test_there_is_no_c_library():
     assert not hasattr(base._LIB, "__wrapped__")
 
 
-def test_kinds_of_numbers():
+def test_number_and_string_types():
     assert isinstance(np.int64(3), base.integer_types) and isinstance(3, base.integer_types)
     assert isinstance(np.float16(1), base.numeric_types)
     assert isinstance("x", base.string_types) and base.mx_real_t is np.float32
@@ -64,18 +64,18 @@ def test_data_dir(monkeypatch, tmp_path):
     assert base.data_dir() == str(tmp_path)
 
 
-def test_error_of_sparse_arrays_is_shown_here():
+def test_not_supported_for_sparse_ndarray_is_exported():
     assert issubclass(base.NotSupportedForSparseNDArray, base.MXNetError)
     with pytest.raises(AttributeError, match="nothing"):
         base.nothing  # noqa: B018
 
 
-def test_parameter_documentation():
+def test_build_param_doc():
     text = base.build_param_doc(["a", "b", "a"], ["int", "float", "x"], ["desc a", "", "zz"])
     assert text == "Parameters\n----------\na : int\n    desc a\nb : float\n"
 
 
-def test_names_that_programs_ask_for():
+def test_version_py_str_and_classproperty():
     assert base.__version__ == mx.__version__ == "1.9.1"
     assert base.py_str(x=b"a") == "a"
 
@@ -106,11 +106,11 @@ def test_names_that_programs_ask_for():
     ],
     ids=["kind", "dotted", "none", "sentence", "stack"],
 )
-def test_messages_of_c_libraries(message, wanted):
+def test_c2pyerror(message, wanted):
     assert base.c2pyerror(message) == wanted
 
 
-def test_docstrings_tell_where_functions_are(monkeypatch):
+def test_add_fileline_to_docstring(monkeypatch):
     module = types.ModuleType("told")
     code = (
         'def f():\n    """Doc."""\n\ndef g(): ...\n\n'
@@ -125,7 +125,7 @@ def test_docstrings_tell_where_functions_are(monkeypatch):
     assert module.K.m.__doc__ == "M.\n\nFrom:told.py:8"
 
 
-def test_warnings_point_at_the_users_line_on_every_way_in():
+def test_warnings_point_at_user_code():
     class Half(mx.gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -175,11 +175,11 @@ class Bar(Thing):
     pass
 
 
-def test_names_are_lower_case():
+def test_registry_names_are_lower_case():
     assert registry.get_registry(Thing) == {"foo": Foo, "bar": Bar, "baz": Bar}
 
 
-def test_the_registry_handed_out_is_a_copy():
+def test_get_registry_returns_a_copy():
     registry.get_registry(Thing).clear()
     assert "foo" in registry.get_registry(Thing)
 
@@ -194,13 +194,13 @@ def test_the_registry_handed_out_is_a_copy():
         ((), {"thing": "foo", "z": 1}, ((), {"z": 1})),
     ],
 )
-def test_many_ways_to_name_one(args, kwargs, given):
+def test_create_by_name_alias_json_or_keyword(args, kwargs, given):
     made = create(*args, **kwargs)
     assert isinstance(made, Foo)
     assert made.given == given
 
 
-def test_an_instance_is_returned_as_it_is():
+def test_create_returns_instances_unchanged():
     foo = Foo()
     assert create(foo) is foo
     with pytest.raises(MXNetError, match="already an instance"):
@@ -223,7 +223,7 @@ def test_invalid_configurations_raise(args, message):
         create(*args)
 
 
-def test_registering_other_classes_raises_and_overriding_warns():
+def test_registering_unrelated_classes_raises_and_overriding_warns():
     with pytest.raises(MXNetError, match="Can only register subclass of Thing"):
         register(int)
     other = type("Foo", (Thing,), {})

@@ -1,4 +1,4 @@
-"""Callbacks and monitors log MXNet 1.9.1's lines, and save when they should."""
+"""Callbacks and monitors: log lines of MXNet 1.9.1, and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = json.loads((HERE / "callbacks.json").read_text())
 @pytest.mark.parametrize(
     ("case", "wanted"), ROWS, ids=[f"{i}-{row[0][0]}" for i, row in enumerate(ROWS)]
 )
-def test_lines_as_mxnet(case, wanted, monkeypatch, caplog):
+def test_log_lines_match_mxnet(case, wanted, monkeypatch, caplog):
     caplog.set_level("INFO")
 
     class Log:
@@ -53,7 +53,7 @@ def test_module_checkpoint_saves_every_period():
     assert module.saved == [("net", 2, True), ("net", 4, True)]
 
 
-def test_a_period_below_one_means_every_epoch():
+def test_module_checkpoint_with_a_period_below_one():
     module = Module()
     callback = mx.callback.module_checkpoint(module, "net", 0)
     callback(0)
@@ -61,7 +61,7 @@ def test_a_period_below_one_means_every_epoch():
     assert module.saved == [("net", 1, False), ("net", 2, False)]
 
 
-def test_do_checkpoint_writes_network_and_parameters(tmp_path):
+def test_do_checkpoint_writes_symbol_and_parameters(tmp_path):
     data = mx.sym.Variable("data")
     net = mx.sym.FullyConnected(data, num_hidden=2, name="fc")
     callback = mx.callback.do_checkpoint(str(tmp_path / "net"), 2)
@@ -106,46 +106,46 @@ def names_and_stats(rows):
     return [(name, pytest.approx(float(stat), rel=1e-6)) for _, name, stat in rows]
 
 
-def test_outputs_then_arguments():
+def test_monitor_lists_outputs_then_arguments():
     assert names_and_stats(watched(Monitor(1))[0]) == [*FORWARD.items(), *ARGUMENTS.items()]
 
 
-def test_only_every_interval_is_watched():
+def test_monitor_interval():
     first, second, third = watched(Monitor(2), 3)
     assert (first[0][0], second, third[0][0]) == (1, [], 3)
 
 
-def test_sorted_by_name():
+def test_monitor_sort():
     found = names_and_stats(watched(Monitor(1, sort=True))[0])
     assert found == sorted([*FORWARD.items(), *ARGUMENTS.items()])
 
 
-def test_a_pattern_picks_names():
+def test_monitor_pattern():
     found = watched(Monitor(1, pattern=".*weight|act.*"))[0]
     assert [name for _, name, _ in found] == ["act_output", "fc_weight"]
 
 
-def test_monitor_all_shows_inputs():
+def test_monitor_all_includes_inputs():
     found = [name for _, name, _ in watched(Monitor(1, monitor_all=True))[0]]
     assert found.count("data") == 2  # as an input of fc, and as an argument
 
 
-def test_a_statistic_of_several_numbers():
+def test_monitor_stat_func_returning_a_list():
     monitor = Monitor(1, stat_func=lambda x: [x.max(), x.min()], pattern="fc_o")
     assert watched(monitor)[0] == [(1, "fc_output", "11.0\t2.0\t")]
 
 
-def test_a_statistic_that_is_an_array():
+def test_monitor_stat_func_returning_an_array():
     monitor = Monitor(1, stat_func=lambda x: mx.nd.ones((2,)), pattern="fc_o")
     assert watched(monitor)[0] == [(1, "fc_output", "[1. 1.]\t")]
 
 
-def test_a_statistic_of_another_kind_is_refused():
+def test_monitor_stat_func_returning_a_float_raises():
     with pytest.raises(TypeError, match="for 'fc_output' it returned float"):
         watched(Monitor(1, stat_func=lambda x: 3.0))
 
 
-def test_auxiliary_states_are_watched():
+def test_monitor_includes_auxiliary_states():
     exe = sym.BatchNorm(sym.Variable("data"), name="bn").simple_bind(mx.cpu(), data=(2, 3))
     monitor = Monitor(1, pattern=".*moving")
     monitor.install(exe)
@@ -154,7 +154,7 @@ def test_auxiliary_states_are_watched():
     assert [name for _, name, _ in monitor.toc()] == ["bn_moving_mean", "bn_moving_var"]
 
 
-def test_lines_of_the_log(caplog):
+def test_monitor_toc_print(caplog):
     caplog.set_level("INFO")
     monitor, exe = Monitor(1, pattern="fc_o"), executor()
     monitor.install(exe)
@@ -164,11 +164,11 @@ def test_lines_of_the_log(caplog):
     assert caplog.messages == ["Batch:       1 fc_output                      7.905694\t"]
 
 
-def test_toc_without_tic_gives_nothing():
+def test_monitor_toc_without_tic_is_empty():
     assert Monitor(1).toc() == []
 
 
-def test_statistics_that_are_no_arrays_fail_as_mxnets_assertion_did():
+def test_invalid_monitor_stat_func_raises_assertion_error():
     executor = mx.sym.relu(mx.sym.var("x")).simple_bind(mx.cpu(), x=(2,))
     monitor = mx.mon.Monitor(1, stat_func=lambda x: 1.0)
     monitor.install(executor)

@@ -1,4 +1,4 @@
-"""The documentation is true, as far as that can be checked, and its programs run."""
+"""Documentation: generated pages, links, and programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PAGES = sorted(
 def _is_there(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ImportError:  # it says so, or a package above it is absent
+    except ImportError:  # it, or a parent package, is absent
         return False
 
 
@@ -49,7 +49,7 @@ def test_table_of_variables_is_up_to_date() -> None:
 
 
 def test_names_documented_as_absent_are_absent() -> None:
-    """Whoever builds one of these takes it off the list."""
+    """If you implement one of these, remove it from the list."""
     text = VARIABLES_PAGE.read_text(encoding="utf-8")
     part = text.partition("<!-- absent -->")[2].partition("<!-- end -->")[0]
     spelt = re.findall(r"`mx\.([\w.]+)`", part)
@@ -59,22 +59,22 @@ def test_names_documented_as_absent_are_absent() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: pathlib.Path) -> None:
+def test_links_are_valid(page: pathlib.Path) -> None:
     links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_named_files_exist(page: pathlib.Path) -> None:
-    """Paths in backticks that begin with a folder of the project are real."""
+def test_file_paths_in_documentation_exist(page: pathlib.Path) -> None:
+    """Paths in backticks that begin with a folder of the project."""
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:mxnet|tests|tools|docs|examples|benchmarks)/[\w./-]+)`", text)
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_core_in_small_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """`docs/tour.py` trains its network, and the files it points at are real."""
+def test_tour_program_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """`docs/tour.py` trains its network, and the files it names exist."""
     program = ROOT / "docs" / "tour.py"
     runpy.run_path(str(program), run_name="__main__")
     assert "loss by the graph" in capsys.readouterr().out
@@ -97,10 +97,10 @@ def plots(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_programs_of_a_page_run_and_print_what_it_says(
+def test_programs_of_a_page_print_the_documented_output(
     page: pathlib.Path, plots: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    """The Python blocks of a page are one program, run in a process of its own."""
+    """The Python blocks of a page are one program, run in a subprocess."""
     docs = ROOT / "docs"
     prefix = plots / page.relative_to(docs if page.is_relative_to(docs) else ROOT).with_suffix("")
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def test_programs_of_a_page_run_and_print_what_it_says(
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
+def test_page_with_wrong_output_fails(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1 + 1)\n```\n```output\n3\n```\n")
     done = run_program("-m", "tools.run_page", str(page), cwd=tmp_path)
@@ -121,7 +121,7 @@ def test_a_page_that_shows_other_output_fails(tmp_path: pathlib.Path) -> None:
 
 @pytest.fixture(scope="module")
 def site(plots: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    """The built site; building it fails if a page is not in the navigation, or a link is dead."""
+    """The built site; the build fails for unlisted pages and dead links."""
     pytest.importorskip("mkdocs")
     code = (
         "import os, sys; os.environ['NO_MKDOCS_2_WARNING'] = '1'\n"
@@ -189,7 +189,7 @@ def _search(page: Browser, address: str, query: str) -> str:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="the program chromium is not installed")
-def test_search_finds_the_right_page_first(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_search_ranks_the_expected_page_first(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
     handler = functools.partial(_Files, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -210,7 +210,7 @@ def jupyter() -> Iterator[Any]:
 
 
 def _execute(notebook: Any, client: Any, folder: pathlib.Path) -> None:
-    """Run the cells of a notebook in a folder; names of earlier notebooks are forgotten."""
+    """Run the cells of a notebook in a folder; names of earlier notebooks are cleared."""
     import nbformat
 
     start = nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {folder}\nassert 'mx' not in dir()")
@@ -223,7 +223,7 @@ def _execute(notebook: Any, client: Any, folder: pathlib.Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", notebooks.PAGES)
 def test_notebooks_of_the_tutorials_run(page: str, jupyter: Any, tmp_path: pathlib.Path) -> None:
-    """A downloaded notebook runs from its first cell to its last, and shows its plots."""
+    """A downloaded notebook runs completely and shows its plots."""
     import nbformat
 
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
@@ -240,7 +240,7 @@ def test_notebooks_of_the_tutorials_run(page: str, jupyter: Any, tmp_path: pathl
     assert len(printed.split()) >= len(" ".join(match[4] for match in shown).split())
 
 
-def test_a_page_whose_block_draws_nothing_fails(tmp_path: pathlib.Path) -> None:
+def test_page_with_a_missing_plot_fails(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("matplotlib")
     page = tmp_path / "page.md"
     page.write_text("```python\nx = 1\n```\n<!--plot: A curve-->\n")
@@ -252,12 +252,12 @@ def test_a_page_whose_block_draws_nothing_fails(tmp_path: pathlib.Path) -> None:
     assert "<svg" in picture
 
 
-def test_page_of_compatibility_is_up_to_date() -> None:
+def test_compatibility_page_is_up_to_date() -> None:
     shown = compatibility.PAGE.read_text(encoding="utf-8")
     assert shown == compatibility.page(), "run: python -m tools.compatibility"
 
 
-def test_parameters_with_another_meaning_are_not_accepted() -> None:
+def test_incompatible_parameters_are_not_accepted() -> None:
     recorded = "data, axis=-1, *args, **kwargs"
     assert compatibility.is_accepted(recorded, "data, axis=-1, out=None")
     assert not compatibility.is_accepted("data, axis=-1", "axis=-1, data=None")
@@ -265,7 +265,7 @@ def test_parameters_with_another_meaning_are_not_accepted() -> None:
     assert not compatibility.is_accepted("shape=(1, 2)", "shape=(1, 3)")
 
 
-def test_page_of_performance_tells_own_kernels_and_engines_apart() -> None:
+def test_performance_page_separates_own_kernels_and_engines() -> None:
     pytest.importorskip("matplotlib")
     text, plots = performance.render()
     assert all("<svg" in plot for plot in plots.values())
@@ -275,7 +275,7 @@ def test_page_of_performance_tells_own_kernels_and_engines_apart() -> None:
     assert engine == {OWN: {"ResNet-18 b1": 1.5}, ENGINES: {"ResNet-18 b1": 0.5}}
 
 
-# -- the page of operators is true, and operators in use are declared as MXNet has them ---------
+# -- the page of operators, and declarations of operators ---------------------------------------
 
 
 RECORDED = json.loads(NAMES.read_text(encoding="utf-8"))
@@ -285,7 +285,7 @@ UNLISTED = {"_linalg_potrf": {"lower": "True"}, "_linalg_potri": {"lower": "True
 
 
 def _same(given: Any, wanted: Any) -> bool:
-    """Compare defaults; MXNet kept floating-point ones in single precision."""
+    """Compare defaults; MXNet stored floating-point ones in single precision."""
     if isinstance(given, tuple) and isinstance(wanted, tuple):
         return len(given) == len(wanted) and all(map(_same, given, wanted))
     if isinstance(given, float) and isinstance(wanted, float):
@@ -293,12 +293,12 @@ def _same(given: Any, wanted: Any) -> bool:
     return given == wanted
 
 
-def test_page_is_up_to_date() -> None:
+def test_operator_page_is_up_to_date() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tools.tables"
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "CHANGELOG.md"])
-def test_numbers_of_operators_are_counted(page: str) -> None:
+def test_documented_operator_counts_are_correct(page: str) -> None:
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
     names = set(registry.names())
     counts = [len(list(registry.operators())), len(names)]
@@ -309,16 +309,16 @@ def test_numbers_of_operators_are_counted(page: str) -> None:
     assert [str(count) for count in counts if not re.search(rf"\b{count}\b", line)] == []
 
 
-def test_differences_speak_of_registered_operators() -> None:
+def test_documented_differences_name_registered_operators() -> None:
     assert differing()
     unknown = [name for name in differing() if registry.find(name) is None]
     assert not unknown
 
 
-def test_no_name_is_our_own_invention() -> None:
-    """A model file with a name that MXNet does not know could not go back to it."""
+def test_operator_names_are_those_of_mxnet() -> None:
+    """A model file with an unknown name could not be loaded by MXNet."""
     known = {name for first, others in RECORDED["aliases"].items() for name in (first, *others)}
-    folders = ("fused", "interchange")  # what the compiler makes, and what other formats mean
+    folders = ("fused", "interchange")  # created by graph passes, and by imports of other formats
     own = {
         op.name
         for op in registry.operators()
@@ -328,8 +328,8 @@ def test_no_name_is_our_own_invention() -> None:
     assert not known & set(absent_names()) & set(registry.names())
 
 
-def test_declarations_equal_mxnet() -> None:
-    """All names, and all attributes in order with equal defaults (None: must be given)."""
+def test_operator_declarations_match_mxnet() -> None:
+    """All names, and all attributes in order with equal defaults (None: required)."""
     check_each({name: name for name in IN_USE}, _check_declaration)
 
 

@@ -32,13 +32,13 @@ def _incomplete() -> set[str]:
     }
 
 
-def test_public_names_are_documented_but_for_the_listed_ones() -> None:
-    """The list of exceptions may only shrink: a name that is documented must leave it."""
+def test_public_names_are_documented_or_listed_exceptions() -> None:
+    """The list of exceptions may only shrink: documented names must be removed."""
     listed = {line for line in EXCEPTIONS.read_text().split("\n") if line and line[0] != "#"}
     assert _incomplete() == listed
 
 
-def test_a_parameter_without_a_sentence_is_found() -> None:
+def test_undocumented_parameter_is_detected() -> None:
     def scale(x: float, factor: float) -> float:
         """Scale.
 
@@ -56,7 +56,7 @@ def test_a_parameter_without_a_sentence_is_found() -> None:
 
 
 def _generated(module: types.ModuleType, homes: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Yield functions whose docstrings no source file has; operators' examples run elsewhere."""
+    """Yield functions whose docstrings are in no source file; operators' examples run elsewhere."""
     for name, value in public_names(module, homes):
         source = getattr(getattr(value, "__code__", None), "co_filename", "")
         is_written = inspect.isclass(value) or source == getattr(module, "__file__", None)
@@ -81,7 +81,7 @@ def test_examples_of_generated_functions_run(page, tmp_path, monkeypatch) -> Non
     assert not runner.failures, "".join(report)
 
 
-# -- the examples in docstrings of every module give what they show -----------------------------
+# -- docstring examples -------------------------------------------------------------------------
 
 
 ROOT = pathlib.Path(mx.__file__).parent
@@ -104,8 +104,10 @@ PACKAGES = group_by(MODULES, lambda name: ".".join(name.split(".")[:3]))
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_examples_of(package: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each docstring sees its module's names, and mx, nd and np; files go to a fresh folder."""
+def test_docstring_examples_run(
+    package: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each docstring sees its module's names, and mx, nd and np; files go to a temporary folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     check_each({name: name for name in PACKAGES[package]}, _run_examples)

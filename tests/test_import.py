@@ -1,4 +1,4 @@
-"""What `import mxnet` loads besides torch, with reasons; everything else waits until it is used."""
+"""`import mxnet` loads only needed modules; other packages load lazily."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ REASONS = {
     "hmac": "part of secrets",
     "sysconfig": "where the standard library is, for readers of old pickles",
 }
-# Packages of ours that wait until they are used.
+# Our packages that are imported lazily.
 LATE = (
     "contrib",
     "formats.checkpoints",
@@ -35,7 +35,7 @@ LATE = (
     "visualization.live_curves",
     "visualization.tracking",
 )
-# Of other versions of Python, torch or NumPy: what the modules above bring in.
+# Imported by the modules above in other versions of Python, torch or NumPy.
 PARTS = ("_", "cython_runtime", "numpy.", "multiprocessing.", "html.", "importlib", "decimal")
 PARTS += ("ipaddress",)  # of urllib, in some versions of Python
 
@@ -87,13 +87,13 @@ assert gc.get_freeze_count() == frozen > 0
 
 @pytest.fixture(scope="module")
 def imported():
-    """Modules that an import adds, and settings of the process before and after it."""
+    """Modules that the import adds, and settings of the process before and after it."""
     command = [sys.executable, "-c", SCRIPT + COLLECTION]
     result = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     return json.loads(result.stdout)
 
 
-def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile(imported):
+def test_import_loads_only_needed_modules_and_restores_gc(imported):
     modules, (_, _, frozen_before, _), (is_enabled, _, frozen, _) = imported
     extra = [
         name
@@ -107,7 +107,7 @@ def test_the_import_loads_what_is_needed_and_pauses_collection_only_meanwhile(im
     assert is_enabled and frozen == frozen_before
 
 
-def test_an_import_changes_no_settings_of_the_process(imported):
+def test_import_does_not_change_process_settings(imported):
     _, before, after = imported
     assert before == after
 
@@ -128,7 +128,7 @@ assert star["mod"] is star["module"] is mxnet.module and star["gluon"] is mxnet.
 """
 
 
-def test_late_packages_are_shown(tmp_path):
+def test_lazy_packages_are_listed(tmp_path):
     others = ("formats", "interop", "visualization")  # these have shorter names
     names = [name for name in LATE if not name.startswith(others)]
     names += ["checkpoint", "convert", "onnx", "serving", "tracking"]
@@ -156,18 +156,18 @@ assert set(vars(mx.sym.np)) == set(dir(mx.sym.np))
 """
 
 
-def test_functions_are_made_when_asked_for_and_all_by_vars(tmp_path):
+def test_operator_functions_are_created_on_access_or_by_vars(tmp_path):
     done = run_program("-c", MAKES, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_unknown_names_raise_attribute_error():
     for module in (mx, mx.nd, mx.sym, mx.np, mx.npx, mx.np.linalg, mx.gluon, mx.viz):
         with pytest.raises(AttributeError, match="no attribute 'nothing_of_the_kind'"):
             module.nothing_of_the_kind  # noqa: B018
 
 
-def test_modules_of_operators_keep_their_own_late_names() -> None:
+def test_operator_modules_keep_their_lazy_names() -> None:
     assert mx.npx.image.imread is mx.image.imread
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = mx.npx.image.no_such_name
@@ -188,7 +188,7 @@ assert "torch._dynamo" not in sys.modules
 """
 
 
-def test_training_does_not_import_the_compiler_of_torch(tmp_path):
+def test_training_does_not_import_torch_dynamo(tmp_path):
     done = run_program("-c", TRAINS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 

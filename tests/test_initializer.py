@@ -1,4 +1,4 @@
-"""Initializers fill as MXNet 1.9.1's: same values, or same distribution."""
+"""Initializers match MXNet 1.9.1: equal values, or equal distribution."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def test_initializers_fill_by_parameter_name(name, described, bare):
 
 
 @pytest.mark.parametrize(("description", "text"), GOLDEN["dumps"])
-def test_dumps_as_mxnet(description, text):
+def test_dumps_matches_mxnet(description, text):
     made = make(description)
     assert made.dumps() == text
     assert init.create(text) == made
 
 
 @pytest.mark.parametrize(("description", "name", "shape", "values"), GOLDEN["fixed"])
-def test_fixed_values(description, name, shape, values):
+def test_deterministic_initializers_match_mxnet(description, name, shape, values):
     made = filled(make(description), InitDesc(name), shape)
     np.testing.assert_allclose(made, values, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("description", "shape", "deviation", "largest"), GOLDEN["drawn"])
-def test_drawn_values_have_the_same_distribution(description, shape, deviation, largest):
+def test_random_initializers_have_the_distribution_of_mxnet(description, shape, deviation, largest):
     mx.random.seed(3)
     made = filled(make(description), InitDesc("k_weight"), shape)
     assert made.std() == pytest.approx(deviation, rel=0.05)
@@ -82,7 +82,7 @@ def test_drawn_values_have_the_same_distribution(description, shape, deviation, 
 
 
 @pytest.mark.parametrize("shape", [(6, 20), (20, 6), (4, 3, 2, 2)])
-def test_orthogonal_is(shape):
+def test_orthogonal_initializer_is_orthogonal(shape):
     made = filled(init.Orthogonal(scale=1.0), InitDesc("w_weight"), shape).reshape(shape[0], -1)
     small = made @ made.T if made.shape[0] <= made.shape[1] else made.T @ made
     np.testing.assert_allclose(small, np.eye(len(small)), atol=1e-5)
@@ -115,7 +115,7 @@ def test_fused_rnn_from_json_and_by_attribute():
         filled(fused, InitDesc("p_weight"), (41,))
 
 
-def test_the_init_attribute_of_a_parameter_overrides_the_initializer():
+def test_init_attribute_of_a_parameter_overrides_the_initializer():
     for wish in ("one", '["constant", {"value": 1}]', init.One()):
         assert filled(init.Zero(), InitDesc("anything", {"__init__": wish}), (2,)).tolist() == [
             1,
@@ -123,13 +123,13 @@ def test_the_init_attribute_of_a_parameter_overrides_the_initializer():
         ]
 
 
-def test_all_are_registered():
+def test_all_initializers_are_registered():
     known = registry.get_registry(init.Initializer)
     assert set(REGISTERED) <= set(known)
     assert known["zeros"] is known["zero"] is init.Zero
 
 
-def test_own_initializers_by_name():
+def test_custom_initializer_by_name():
     @init.register
     class FortyTwo(init.Initializer):
         def _init_weight(self, _, arr):
@@ -138,27 +138,27 @@ def test_own_initializers_by_name():
     assert filled(init.create("fortytwo"), InitDesc("w_weight"), (1,)).tolist() == [42]
 
 
-def test_the_base_says_what_to_override():
+def test_base_initializer_raises_not_implemented_error():
     with pytest.raises(NotImplementedError, match="_init_weight"):
         filled(init.Initializer(), InitDesc("a_weight"), (2,))
     assert filled(init.Initializer(), InitDesc("a_bias"), (2,)).tolist() == [0, 0]
 
 
-def test_equality_is_of_kind_and_arguments():
+def test_equality_compares_class_and_arguments():
     assert init.Xavier() == init.Xavier()
     assert init.Xavier() != init.Xavier(magnitude=2)
     assert init.Constant(mx.nd.array([1, 2])) == init.Constant([1.0, 2.0])
     assert init.Zero() != init.One()
 
 
-def test_init_desc_is_a_name_that_knows_more():
+def test_init_desc_is_a_string_with_attributes():
     desc = InitDesc("fc_weight", {"__init__": "zeros"})
     assert desc == "fc_weight"
     assert desc.global_init is None
     assert pickle.loads(pickle.dumps(desc)).attrs == {"__init__": "zeros"}
 
 
-def test_mixed_takes_the_first_pattern():
+def test_mixed_uses_the_first_matching_pattern():
     mixed = init.Mixed(["bias", ".*"], [init.One(), init.Constant(2)])
     assert filled(mixed, InitDesc("a_bias"), (1,)).tolist() == [0]
     assert filled(mixed, InitDesc("a_weight"), (1,)).tolist() == [2]
@@ -168,7 +168,7 @@ def test_mixed_takes_the_first_pattern():
         init.Mixed(["a", "b"], [init.Zero()])
 
 
-def test_load_takes_what_is_there(caplog):
+def test_load_uses_stored_arrays_or_the_default(caplog):
     caplog.set_level("INFO")
     load = init.Load({"arg:w": mx.nd.array([7]), "m": mx.nd.array([8])}, "one", verbose=True)
     assert filled(load, "w", (1,)).tolist() == [7]
@@ -182,7 +182,7 @@ def test_load_takes_what_is_there(caplog):
         filled(init.Load({}), "w", (2,))
 
 
-def test_verbosity(caplog):
+def test_verbose_initializer_logs(caplog):
     caplog.set_level("INFO")
     loud = init.Constant(3).set_verbosity(True)
     filled(loud, InitDesc("k_weight"), (4,))
@@ -205,12 +205,12 @@ def test_verbosity(caplog):
         (lambda: init.FusedRNN(None, 2, 1, "x"), (42,), "Unknown mode"),
     ],
 )
-def test_invalid_initializations_raise(how, shape, message):
+def test_invalid_initializer_arguments_raise(how, shape, message):
     with pytest.raises(ValueError, match=message):
         filled(how(), InitDesc("x_weight"), shape)
 
 
-def test_arguments_of_constant_hold_lists_for_arrays():
+def test_constant_arguments_convert_arrays_to_lists():
     assert mx.init.Constant(mx.nd.array([1, 2]))._kwargs == {"value": [1.0, 2.0]}
     assert mx.init.Constant([1, 2])._kwargs == {"value": [1, 2]}
     assert mx.init.Constant(3)._kwargs == {"value": 3}

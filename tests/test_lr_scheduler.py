@@ -1,4 +1,4 @@
-"""Schedulers give MXNet 1.9.1's learning rates, update by update."""
+"""Schedulers give the learning rates of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ ROWS = json.loads((HERE / "lr_schedulers.json").read_text())
 
 
 @pytest.mark.parametrize(("name", "arguments", "rates"), ROWS)
-def test_rates_as_mxnet(name, arguments, rates):
+def test_learning_rates_match_mxnet(name, arguments, rates):
     schedule = getattr(lr_scheduler, name)(**arguments)
     assert [schedule(n) for n in range(len(rates))] == pytest.approx(rates, rel=1e-9)
 
 
-def test_a_jump_applies_all_skipped_steps():
+def test_skipped_updates_apply_all_steps():
     schedule = lr_scheduler.FactorScheduler(step=5, factor=0.5, base_lr=1.0)
     assert schedule(20) == 0.125
-    assert schedule(3) == 0.125  # what is done is done
+    assert schedule(3) == 0.125  # the rate does not go back up
 
 
-def test_an_optimizer_may_set_the_rate():
+def test_base_lr_can_be_set():
     schedule = lr_scheduler.FactorScheduler(step=2, factor=0.5)
     schedule.base_lr = 8.0
     assert [schedule(n) for n in (1, 3, 5)] == [8.0, 4.0, 2.0]
 
 
-def test_cosine_scheduler_without_steps_after_warmup_returns_the_final_rate():
+def test_cosine_scheduler_with_only_warmup_steps_returns_final_lr():
     schedule = lr_scheduler.CosineScheduler(5, base_lr=1.0, final_lr=0.1, warmup_steps=5)
     assert schedule(5) == pytest.approx(0.1)
 
 
-def test_changes_are_logged(caplog):
+def test_learning_rate_changes_are_logged(caplog):
     caplog.set_level("INFO")
     lr_scheduler.FactorScheduler(step=5, factor=0.5, base_lr=1.0)(6)
     assert caplog.messages == ["Update[6]: Change learning rate to 5.00000e-01"]
@@ -59,7 +59,7 @@ def test_changes_are_logged(caplog):
         (lambda s: s.CosineScheduler(1.5), TypeError, "integer"),
     ],
 )
-def test_mistakes_raise_errors(make, error, message):
+def test_invalid_arguments_raise(make, error, message):
     with pytest.raises(error, match=message):
         make(lr_scheduler)
 
@@ -67,7 +67,7 @@ def test_mistakes_raise_errors(make, error, message):
 # -- the oldest learning-rate schedules ---------------------------------------------------------
 
 
-def test_factor_scheduler():
+def test_legacy_factor_scheduler():
     schedule = FactorScheduler(step=3, factor=0.5)
     schedule.base_lr = 8.0
     assert [schedule(i) for i in (0, 2, 3, 6)] == [8.0, 8.0, 4.0, 2.0]

@@ -26,7 +26,7 @@ def net():
     return mx.sym.SoftmaxOutput(mx.sym.BatchNorm(fc, name="bn"), name="softmax")
 
 
-def test_a_checkpoint_comes_back(tmp_path, caplog):
+def test_save_and_load_checkpoint(tmp_path, caplog):
     caplog.set_level("INFO")
     prefix = str(tmp_path / "net")
     args, auxes = {"fc_weight": mx.nd.ones((3, 2))}, {"bn_moving_mean": mx.nd.zeros(3)}
@@ -45,20 +45,20 @@ def test_a_checkpoint_comes_back(tmp_path, caplog):
     ]
 
 
-def test_a_missing_checkpoint_is_named(tmp_path):
+def test_missing_checkpoint_raises(tmp_path):
     with pytest.raises(MXNetError, match=r"none-symbol.json.*No such file"):
         mx.model.load_checkpoint(str(tmp_path / "none"), 1)
     with pytest.raises(MXNetError, match=r"none-0001.params"):
         mx.model.load_params(str(tmp_path / "none"), 1)
 
 
-def test_arrays_without_names_are_no_parameters(tmp_path):
+def test_load_params_of_unnamed_arrays_raises(tmp_path):
     mx.nd.save(str(tmp_path / "n-0001.params"), [mx.nd.ones(1)])
     with pytest.raises(MXNetError, match="without names"):
         mx.model.load_params(str(tmp_path / "n"), 1)
 
 
-def test_feed_forward_learns_from_arrays(tmp_path):
+def test_feed_forward_trains_on_arrays(tmp_path):
     mx.random.seed(0)
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 90)
@@ -80,7 +80,7 @@ def test_feed_forward_learns_from_arrays(tmp_path):
     assert (outs.shape, seen.shape, given.shape) == ((90, 3), (90, 3), (90,))
 
 
-def test_feed_forward_says_what_is_missing():
+def test_feed_forward_with_missing_arguments_raises():
     with pytest.raises(ValueError, match="y must be specified"):
         mx.model.FeedForward(net(), num_epoch=1).fit(np.ones((4, 2)))
     with pytest.raises(TypeError, match="num_epoch"):
@@ -98,7 +98,7 @@ def test_feed_forward_is_deprecated():
         mx.model.FeedForward(net())
 
 
-def test_large_weights_are_updated_by_the_devices():
+def test_create_kvstore_updates_large_weights_on_devices():
     small, large = {"w": mx.nd.ones(2)}, {"w": mx.nd.zeros((4097, 4097))}
     assert mx.model._create_kvstore("local", 2, small)[1] is True
     assert mx.model._create_kvstore("local", 2, large)[1] is False
@@ -117,7 +117,7 @@ def test_feed_forward_predicts_without_labels():
     assert model.predict(np.ones((20, 6))).shape == (20, 2)
 
 
-def test_names_that_programs_ask_for():
+def test_base_estimator_and_executor_manager_exist():
     assert issubclass(mx.model.FeedForward, mx.model.BASE_ESTIMATOR)
     assert (importlib.util.find_spec("sklearn") is not None) is mx.model.SKLEARN_INSTALLED
     manager = mx.executor_manager.DataParallelExecutorManager
@@ -127,14 +127,14 @@ def test_names_that_programs_ask_for():
 # -- how batches are split over devices ---------------------------------------------------------
 
 
-def test_parts_are_in_proportion_to_the_work_load():
+def test_split_input_slice_by_work_load():
     assert _split_input_slice(8, [1, 1]) == [slice(0, 4), slice(4, 8)]
     assert _split_input_slice(10, [1, 1, 1]) == [slice(0, 3), slice(3, 6), slice(6, 10)]
     with pytest.raises(ValueError, match="Too many slices"):
         _split_input_slice(2, [1, 1, 1])
 
 
-def test_arrays_are_copied_part_by_part_along_their_batch_axis():
+def test_load_general_copies_slices_along_the_batch_axis():
     targets = [mx.nd.zeros((2, 2)), mx.nd.zeros((2, 1))]
     places = [(slice(0, 2), targets[0]), (slice(2, 3), targets[1])]
     _load_general([mx.nd.arange(6).reshape((2, 3))], [places], [1])
@@ -143,7 +143,7 @@ def test_arrays_are_copied_part_by_part_along_their_batch_axis():
         _load_general([mx.nd.ones(3)], [targets[0]], [0])
 
 
-def test_names_that_occur_twice_are_refused():
+def test_duplicate_argument_names_raise():
     _check_arguments(mx.sym.var("x") + mx.sym.var("y"))
     with pytest.raises(ValueError, match=r"duplicated argument name.*x"):
         _check_arguments(mx.sym.var("x") + mx.sym.var("x"))
@@ -176,7 +176,7 @@ def managed(contexts, **kwargs):
     return manager, batches
 
 
-def test_a_manager_runs_one_symbol_on_several_devices():
+def test_executor_manager_runs_on_several_devices():
     manager, batches = managed([mx.cpu(0), mx.cpu(1)])
     assert manager.slices == [slice(0, 2), slice(2, 4)] and manager.curr_execgrp is None
     assert [x.context for x in manager.param_arrays[0]] == [mx.cpu(0), mx.cpu(1)]
@@ -194,7 +194,7 @@ def test_a_manager_runs_one_symbol_on_several_devices():
         np.testing.assert_allclose(gradient.asnumpy(), np.tile(row, (4, 1)).T, atol=1e-4)
 
 
-def test_a_manager_updates_metrics_and_returns_means():
+def test_executor_manager_updates_metrics_and_averages_parameters():
     manager, batches = managed([mx.cpu(0), mx.cpu(1)])
     batch = batches.next()
     manager.load_data_batch(batch)
@@ -212,7 +212,7 @@ def test_a_manager_updates_metrics_and_returns_means():
     np.testing.assert_allclose(states["bn_moving_mean"].asnumpy(), [0.05, 0.17, 0.29], atol=1e-5)
 
 
-def test_buckets_of_a_manager_share_parameters():
+def test_executor_manager_buckets_share_parameters():
     manager, batches = managed([mx.cpu()], sym_gen=lambda key: network())
     batch = batches.next()
     batch.bucket_key = 5
@@ -228,7 +228,7 @@ def test_buckets_of_a_manager_share_parameters():
         manager.install_monitor(mx.mon.Monitor(1))
 
 
-def test_a_group_has_gradients_of_parameters_only():
+def test_executor_group_has_gradients_of_parameters_only():
     symbol = network()
     batches = mx.io.NDArrayIter(np.ones((4, 4)), np.ones(4), 4)
     group = DataParallelExecutorGroup(
@@ -239,7 +239,7 @@ def test_a_group_has_gradients_of_parameters_only():
     assert group.param_idx == [1] and group.data_names == ["data"]
 
 
-def test_a_work_load_is_needed_for_each_device():
+def test_wrong_work_load_list_raises():
     with pytest.raises(AssertionError, match="Invalid settings for work load"):
         managed([mx.cpu(0), mx.cpu(1)], work_load_list=[1])
     with pytest.raises(ValueError, match="extra"):

@@ -1,4 +1,4 @@
-"""Operators that users write in Python, eager and in graphs, new form and old."""
+"""Custom operators in Python, eager and in graphs, and the legacy classes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_custom_operator_in_a_graph():
     np.testing.assert_array_equal(executor.grad_dict["x"].asnumpy(), [2, 2])
 
 
-def test_one_operator_object_serves_a_bound_graph():
+def test_bound_graph_creates_one_operator_object():
     made = []
 
     class CountingProp(mx.operator.CustomOpProp):
@@ -142,14 +142,14 @@ def test_custom_softmax_equals_softmax_output():
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-6)
 
 
-def test_assign_honours_the_request():
+def test_assign_respects_req():
     x = nd.ones(2)
     for req, wanted in (("null", 1), ("write", 5), ("add", 10), ("inplace", 5)):
         mx.operator.CustomOp().assign(x, req, nd.full(2, 5))
         assert x[0].asscalar() == wanted
 
 
-def test_exceptions_of_user_code_surface_with_their_cause():
+def test_exceptions_in_custom_operators_keep_their_cause():
     class Bad(mx.operator.CustomOp):
         def forward(self, *args, **kwargs):
             raise KeyError("boom")
@@ -169,7 +169,7 @@ def test_unknown_custom_operator_suggests_a_name():
         nd.Custom(nd.ones(2), op_type="test_scal")
 
 
-def test_wrong_number_of_inputs_is_explained():
+def test_wrong_number_of_inputs_raises():
     with pytest.raises(mx.MXNetError, match="expects 2 inputs"):
         nd.Custom(nd.ones(2), op_type="test_scale")
 
@@ -192,7 +192,7 @@ class Tile(mx.operator.NumpyOp):
         in_grad[0][:] = out_grad[0].sum(axis=-1)
 
 
-def test_numpy_op_runs():
+def test_legacy_numpy_op():
     symbol = Tile(tiles=10)(input=mx.sym.var("data"), name="tileop")
     assert symbol.list_outputs() == ["tileop_output"]
     assert symbol.infer_shape(data=(2, 3)) == ([(2, 3)], [(2, 3, 10)], [])
@@ -211,7 +211,7 @@ class Double(mx.operator.NDArrayOp):
         in_grad[0][:] = out_grad[0] * 2
 
 
-def test_ndarray_op_runs():
+def test_legacy_ndarray_op():
     executor = Double()(mx.sym.var("data")).simple_bind(mx.cpu(), data=(3,))
     executor.arg_dict["data"][:] = 1
     assert executor.forward(is_train=True)[0].asnumpy().tolist() == [2, 2, 2]
@@ -219,13 +219,13 @@ def test_ndarray_op_runs():
     assert executor.grad_dict["data"].asnumpy().tolist() == [2, 2, 2]
 
 
-def test_operators_can_be_looked_at():
+def test_get_all_registered_operators_and_their_arguments():
     assert "Convolution" in mx.operator.get_all_registered_operators()
     assert mx.operator.get_operator_arguments("Flatten").names == ["data"]
 
 
 @pytest.mark.parametrize("train_mode", [True, False])
-def test_backward_runs_in_the_mode_that_it_is_told(train_mode):
+def test_backward_of_custom_operators_has_the_requested_mode(train_mode):
     seen = []
 
     class Watching(mx.operator.CustomOp):
@@ -249,7 +249,7 @@ def test_backward_runs_in_the_mode_that_it_is_told(train_mode):
     assert seen == [train_mode] and not mx.autograd.is_training()
 
 
-def test_arguments_are_described_with_their_defaults():
+def test_get_operator_arguments_describes_types_and_defaults():
     found = mx.operator.get_operator_arguments("Activation")
     assert found.types == [
         "NDArray-or-Symbol",
@@ -265,7 +265,7 @@ def test_arguments_are_described_with_their_defaults():
 
 
 class Overwrite(mx.operator.CustomOp):
-    """Doubles its input, and writes other numbers over it, in forward and in backward."""
+    """Doubles its input, and overwrites it, in forward and in backward."""
 
     def forward(self, is_train, req, in_data, out_data, aux):
         self.assign(out_data[0], req[0], in_data[0] * 2)
@@ -292,7 +292,7 @@ OVERWRITTEN = {
 
 
 @pytest.mark.parametrize("name", OVERWRITTEN)
-def test_backward_reads_what_custom_operators_write_into_their_inputs(name):
+def test_backward_uses_inputs_modified_by_custom_operators(name):
     x = nd.array([-1.0, 2.0, 3.0])
     x.attach_grad()
     with mx.autograd.record():
@@ -316,7 +316,7 @@ def test_backward_reads_what_custom_operators_write_into_their_inputs(name):
 
 @mx.operator.register("state_times_ten")
 class TimesTenProp(mx.operator.CustomOpProp):
-    """A custom operator that writes into the gradient it is given."""
+    """A custom operator that writes to its head gradient."""
 
     def create_operator(self, ctx, shapes, dtypes):
         class Operator(mx.operator.CustomOp):
@@ -330,7 +330,7 @@ class TimesTenProp(mx.operator.CustomOpProp):
         return Operator()
 
 
-def test_a_custom_operator_can_write_into_its_head_gradient():
+def test_custom_operator_can_write_to_its_head_gradient():
     x, w, head = ones(4), ones(4), nd.ones((4,))
 
     def branches():

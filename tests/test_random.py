@@ -1,4 +1,4 @@
-"""Samplers: distributions, repetition by seed, shapes, types, threads, errors."""
+"""Samplers: distributions, seeds, shapes, dtypes, threads, errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import UNSEEDED
 stats = pytest.importorskip("scipy.stats")
 
 SIZE = 20_000
-# With fixed seeds these either hold for ever or never; one in a million would fail by chance.
+# Seeds are fixed, so these tests are deterministic; one seed in a million would fail.
 LEVEL = 1e-6
 
 CONTINUOUS = {
@@ -53,21 +53,19 @@ def _seeded() -> None:
 class TestDistributions:
     """Each sampler in each of its forms."""
 
-    def test_numbers(self, name: str) -> None:
-        """Parameters that are numbers."""
+    def test_scalar_parameters(self, name: str) -> None:
         parameters, distribution = ALL[name]
         assert looks_like(getattr(mx.random, name)(*parameters, shape=SIZE).asnumpy(), distribution)
 
     @pytest.mark.parametrize("dtype", ["float16", "float64"])
-    def test_types(self, name: str, dtype: str) -> None:
-        """Other types than float32."""
+    def test_sample_dtypes(self, name: str, dtype: str) -> None:
         parameters, distribution = ALL[name]
         drawn = getattr(nd.random, name)(*parameters, shape=(SIZE // 8,), dtype=dtype)
         assert drawn.dtype == np.dtype(dtype)
         assert looks_like(drawn.asnumpy(), distribution)
 
-    def test_arrays(self, name: str) -> None:
-        """Parameters that are arrays: every element makes its own samples."""
+    def test_array_parameters(self, name: str) -> None:
+        """Every element of the parameters gets its own samples."""
         parameters, distribution = ALL[name]
         arrays = [nd.array([[p, p * 0 + 0.5]]) for p in parameters]
         drawn = getattr(nd.random, name)(*arrays, shape=(SIZE // 100, 100))
@@ -76,15 +74,15 @@ class TestDistributions:
         assert looks_like(drawn[0, 0].asnumpy(), distribution)
         assert not looks_like(drawn[0, 1].asnumpy(), distribution)
 
-    def test_arrays_without_shape(self, name: str) -> None:
+    def test_array_parameters_without_shape(self, name: str) -> None:
         """By default one sample for each element."""
         parameters, _ = ALL[name]
         arrays = [nd.full((3, 2), p) for p in parameters]
         assert getattr(nd.random, name)(*arrays).shape == (3, 2)
         assert getattr(nd, f"sample_{name}")(*arrays, dtype="float64").dtype == np.float64
 
-    def test_like(self, name: str) -> None:
-        """Shape and type of another array."""
+    def test_like_operators(self, name: str) -> None:
+        """Samples have the shape and dtype of an array."""
         _, distribution = ALL[name]
         attrs = {
             "uniform": {"low": -1, "high": 3},
@@ -100,12 +98,11 @@ class TestDistributions:
         assert drawn.shape == like.shape and drawn.dtype == np.float64
         assert looks_like(drawn.asnumpy(), distribution)
 
-    def test_default_shape(self, name: str) -> None:
-        """Without a shape there is one sample, as an array of one element."""
+    def test_default_shape_is_one_element(self, name: str) -> None:
         assert getattr(mx.random, name)().shape == (1,)
 
-    def test_out(self, name: str) -> None:
-        """An array given as `out` is filled, and determines shape and type."""
+    def test_out_argument(self, name: str) -> None:
+        """`out` is filled, and determines shape and dtype."""
         parameters, distribution = ALL[name]
         out = nd.zeros((SIZE // 100, 100), dtype="float64")
         assert getattr(mx.random, name)(*parameters, out=out) is out
@@ -113,8 +110,7 @@ class TestDistributions:
         with pytest.raises(MXNetError, match="Shape inconsistent"):
             getattr(mx.random, name)(*parameters, shape=(3,), out=out)
 
-    def test_repeats_by_seed(self, name: str) -> None:
-        """The same seed gives the same numbers, and the stream goes on in between."""
+    def test_samples_are_reproducible_with_a_seed(self, name: str) -> None:
         parameters, _ = ALL[name]
         draw = getattr(mx.random, name)
         mx.random.seed(5)
@@ -124,8 +120,8 @@ class TestDistributions:
         np.testing.assert_array_equal(draw(*parameters, shape=20).asnumpy(), second)
         assert (first != second).any()
 
-    def test_parameters_get_zero_gradients(self, name: str) -> None:
-        """Samples do not lead back to parameters, but backward passes."""
+    def test_gradients_of_parameters_are_zero(self, name: str) -> None:
+        """Backward from samples works."""
         parameters, _ = ALL[name]
         arrays = [nd.full((2,), p) for p in parameters]
         for a in arrays:
@@ -137,8 +133,7 @@ class TestDistributions:
             assert (a.grad.asnumpy() == 0).all()
 
 
-def test_randint() -> None:
-    """Whole numbers in a half-open interval."""
+def test_randint_range_and_dtype() -> None:
     drawn = mx.random.randint(-3, 5, shape=(SIZE,))
     assert drawn.dtype == np.int32
     assert stats.chisquare(np.bincount(drawn.asnumpy() + 3, minlength=8)).pvalue > LEVEL
@@ -148,7 +143,7 @@ def test_randint() -> None:
     assert mx.random.randint(1, 2, out=out) is out and out.asnumpy().tolist() == [[1, 1], [1, 1]]
 
 
-def test_randn() -> None:
+def test_randn_shape_and_keywords() -> None:
     """Sizes by position, the rest by keyword."""
     assert mx.random.randn(2, 3).shape == (2, 3)
     assert mx.random.randn(4, loc=100, dtype="float64").asnumpy().min() > 50
@@ -156,8 +151,8 @@ def test_randn() -> None:
     assert mx.random.randn().shape == (1,)
 
 
-def test_context() -> None:
-    """A result lies where it was asked for; arrays of parameters have their own place."""
+def test_context_of_samples() -> None:
+    """Samples are on the requested context; parameter arrays determine it otherwise."""
     assert mx.random.normal(shape=2, ctx=mx.cpu(1)).context == mx.cpu(1)
     assert mx.random.normal(shape=2, ctx="cpu(1)").context == mx.cpu(1)
     assert mx.random.normal(nd.ones((2,)), nd.ones((2,)), ctx=mx.cpu(1)).context == mx.cpu(0)
@@ -166,10 +161,10 @@ def test_context() -> None:
 
 
 class TestMultinomial:
-    """Choices by probabilities."""
+    """Sampling of classes by probability."""
 
-    def test_frequencies(self) -> None:
-        """Classes come as often as they should; impossible ones never."""
+    def test_multinomial_frequencies(self) -> None:
+        """Frequencies match the probabilities; impossible classes never occur."""
         data = nd.array([[0.1, 0.2, 0.0, 0.7], [0.25, 0.25, 0.25, 0.25]])
         drawn = mx.random.multinomial(data, shape=SIZE)
         assert drawn.shape == (2, SIZE) and drawn.dtype == np.int32
@@ -178,8 +173,8 @@ class TestMultinomial:
             np.testing.assert_allclose(share, wanted, atol=0.02)
             assert (share[wanted == 0] == 0).all()
 
-    def test_shapes(self) -> None:
-        """The batch first, then `shape`."""
+    def test_multinomial_shapes(self) -> None:
+        """The batch shape, then `shape`."""
         data = nd.ones((2, 3, 4)) / 4
         assert mx.random.multinomial(data).shape == (2, 3)
         assert mx.random.multinomial(data, shape=5).shape == (2, 3, 5)
@@ -187,13 +182,13 @@ class TestMultinomial:
         assert mx.random.multinomial(data[0, 0]).shape == (1,)
         assert mx.random.multinomial(data[0, 0], shape=7).shape == (7,)
 
-    def test_sums_other_than_one(self) -> None:
+    def test_unnormalized_probabilities(self) -> None:
         """Weights need not sum to one."""
         drawn = mx.random.multinomial(nd.array([1, 3]), shape=SIZE).asnumpy()
         assert abs(drawn.mean() - 0.75) < 0.02
 
     def test_log_probability(self) -> None:
-        """The logarithm of what was drawn, with REINFORCE's gradient."""
+        """The log-probability of the samples, with REINFORCE's gradient."""
         data = nd.array([[0.1, 0.9], [0.5, 0.5]])
         data.attach_grad()
         with mx.autograd.record():
@@ -206,50 +201,46 @@ class TestMultinomial:
         np.testing.assert_allclose(data.grad.asnumpy(), counts / data.asnumpy(), rtol=1e-5)
 
     @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32", "uint8"])
-    def test_types(self, dtype: str) -> None:
-        """Indices in any of MXNet's types."""
+    def test_multinomial_dtypes(self, dtype: str) -> None:
         drawn = mx.random.multinomial(nd.array([0, 1]), dtype=dtype)
         assert drawn.dtype == np.dtype(dtype) and drawn.asnumpy().tolist() == [1]
 
     @pytest.mark.parametrize("data", [[0, 0], [-1, 2], [np.nan, 1], [np.inf, 1]])
-    def test_no_distribution(self, data: list) -> None:
-        """What cannot be probabilities is refused."""
+    def test_invalid_probabilities_raise(self, data: list) -> None:
         with pytest.raises(MXNetError, match="probabilities"):
             mx.random.multinomial(nd.array(data))
 
 
 class TestShuffle:
-    """Random order along the first axis."""
+    """Shuffling along the first axis."""
 
-    def test_rows_stay_whole(self) -> None:
-        """Rows move, their content does not."""
+    def test_shuffle_moves_whole_rows(self) -> None:
         data = nd.array(np.arange(40).reshape(20, 2), dtype="int32")
         moved = mx.random.shuffle(data).asnumpy()
         assert (moved[:, 1] - moved[:, 0] == 1).all()
         assert sorted(moved[:, 0]) == list(range(0, 40, 2))
         assert moved.tolist() != data.asnumpy().tolist()
 
-    def test_in_place(self) -> None:
-        """The array itself may be `out`."""
+    def test_shuffle_in_place(self) -> None:
+        """The array itself can be `out`."""
         data = nd.arange(50)
         assert mx.random.shuffle(data, out=data) is data
         assert sorted(data.asnumpy()) == list(range(50)) and data.asnumpy().tolist() != list(
             range(50)
         )
 
-    def test_all_orders(self) -> None:
-        """Every order of three comes equally often."""
+    def test_all_permutations_are_equally_likely(self) -> None:
         orders = [tuple(nd.shuffle(nd.arange(3)).asnumpy()) for _ in range(600)]
         counts = [orders.count(o) for o in set(orders)]
         assert len(counts) == 6 and stats.chisquare(counts).pvalue > LEVEL
 
 
 class TestUniqueZipfian:
-    """Different classes by Zipf's distribution."""
+    """Unique classes with Zipf's distribution."""
 
     @pytest.mark.parametrize("classes", [40, 100_000])
-    def test_unique(self, classes: int) -> None:
-        """No class comes twice in a row of the result, whichever way it is made."""
+    def test_samples_of_a_row_are_unique(self, classes: int) -> None:
+        """For both algorithms."""
         drawn, tries = nd._internal._sample_unique_zipfian(range_max=classes, shape=(7, 20))
         assert drawn.dtype == np.int64 and drawn.shape == (7, 20) and tries.shape == (7,)
         values = drawn.asnumpy()
@@ -258,40 +249,38 @@ class TestUniqueZipfian:
         assert (tries.asnumpy() >= 20).all()
 
     @pytest.mark.parametrize("classes", [16, 1000])
-    def test_first_class(self, classes: int) -> None:
+    def test_probability_of_the_first_class(self, classes: int) -> None:
         """The first draw follows P(k) = log((k + 2) / (k + 1)) / log(n + 1)."""
         drawn, tries = nd._internal._sample_unique_zipfian(range_max=classes, shape=(4000, 1))
         share = (drawn.asnumpy() == 0).mean()
         assert abs(share - np.log(2) / np.log(classes + 1)) < 0.04
         assert (tries.asnumpy() == 1).all()
 
-    def test_errors(self) -> None:
-        """Too many classes, or no matrix."""
+    def test_invalid_arguments_raise(self) -> None:
+        """More samples than classes, or a wrong shape."""
         for attrs in ({"range_max": 3, "shape": (1, 4)}, {"range_max": 9, "shape": (4,)}):
             with pytest.raises(MXNetError):
                 nd._internal._sample_unique_zipfian(**attrs)
 
 
 class TestSeed:
-    """One seed repeats everything."""
+    """`mx.random.seed`."""
 
-    def test_numbers(self) -> None:
-        """Any whole number is a seed; others are refused."""
+    def test_seed_accepts_integers_only(self) -> None:
         for number in (0, -1, 2**40, 2**70, np.int64(4)):
             mx.random.seed(number)
         for wrong in (1.5, "a", None):
             with pytest.raises(ValueError, match="must be int"):
                 mx.random.seed(wrong)
 
-    def test_context(self) -> None:
-        """The stream of one device can be started alone."""
+    def test_seed_of_one_context(self) -> None:
         mx.random.seed(3, ctx=mx.cpu(0))
         first = mx.random.uniform(shape=3).asnumpy()
         mx.random.seed(3, ctx="cpu")
         np.testing.assert_array_equal(mx.random.uniform(shape=3).asnumpy(), first)
 
-    def test_host(self) -> None:
-        """Host generators follow the seed, and differ from each other."""
+    def test_host_generators_follow_the_seed(self) -> None:
+        """Host generators are seeded, and differ from each other."""
         mx.random.seed(11)
         first, second = (mx.random.host_rng().permutation(20).tolist() for _ in range(2))
         mx.random.seed(11)
@@ -299,7 +288,6 @@ class TestSeed:
         assert mx.random.host_rng().permutation(20).tolist() == second != first
 
     def test_numpy_random_state_is_unchanged(self) -> None:
-        """NumPy's own state is not touched."""
         np.random.seed(0)  # noqa: NPY002 (the very state that must not move)
         before = np.random.get_state()[1].copy()  # noqa: NPY002
         mx.random.seed(1)
@@ -307,8 +295,8 @@ class TestSeed:
         np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_threads() -> None:
-    """Threads that draw at once get whole, different samples."""
+def test_concurrent_sampling() -> None:
+    """Threads that draw concurrently get complete, different samples."""
     found: dict[int, list[np.ndarray]] = {}
 
     def work(number: int) -> None:
@@ -355,14 +343,13 @@ def test_threads() -> None:
         ("randint", (0, 2**40)),
     ],
 )
-def test_parameters_that_make_no_distribution(name: str, parameters: tuple) -> None:
-    """Wrong numbers are errors that name them."""
+def test_invalid_distribution_parameters_raise(name: str, parameters: tuple) -> None:
     with pytest.raises(MXNetError):
         getattr(mx.random, name)(*parameters, shape=3)
 
 
-def test_wrong_arrays_give_nan() -> None:
-    """Wrong elements of arrays neither hang nor spoil their neighbours."""
+def test_invalid_parameter_array_elements_give_nan() -> None:
+    """Invalid elements neither hang nor affect their neighbors."""
     wrong = nd.array([-1, float("nan"), 2])
     for name, others in (
         ("gamma", (nd.ones((3,)),)),
@@ -374,8 +361,8 @@ def test_wrong_arrays_give_nan() -> None:
         assert np.isnan(drawn).tolist() == [True, True, False], name
 
 
-def test_wrong_calls() -> None:
-    """Types, shapes and names that do not fit."""
+def test_invalid_sampler_calls_raise() -> None:
+    """Wrong dtypes, shapes and names."""
     array = nd.ones((2,))
     with pytest.raises(AssertionError, match="same type"):
         mx.random.uniform(array, 1)
@@ -414,8 +401,8 @@ def test_wrong_calls() -> None:
         ),
     ],
 )
-def test_types_that_samples_cannot_have_are_refused(draw, dtypes):
-    """Fractions as integers would all be 0: MXNet refuses them, also when a graph is built."""
+def test_unsupported_sample_dtypes_raise(draw, dtypes):
+    """Fractions as integers would all be 0. They also raise when a graph is built."""
     for dtype in dtypes:
         with pytest.raises(mx.MXNetError, match=f"Invalid Input: '{dtype}', valid values"):
             draw(dtype)
@@ -429,13 +416,13 @@ DATA = mx.gluon.data
 
 @pytest.fixture(autouse=True)
 def seeds() -> None:
-    """Seed what MXNet's own shuffles draw from."""
+    """Seed the generators that MXNet's shuffles use."""
     np.random.seed(0)  # noqa: NPY002 (the seed that programs call)
     random.seed(0)
 
 
-def test_samplers_and_loaders() -> None:
-    """Each epoch has the order that MXNet gives it."""
+def test_samplers_and_loaders_with_numpy_seeds_match_mxnet() -> None:
+    """Compare the order of each epoch."""
     sampler = DATA.RandomSampler(6)
     assert [list(sampler) for _ in range(2)] == [[5, 2, 1, 3, 0, 4], [1, 3, 4, 0, 2, 5]]
     np.random.seed(0)  # noqa: NPY002
@@ -443,8 +430,8 @@ def test_samplers_and_loaders() -> None:
     assert next(iter(loader)).asnumpy().tolist() == [5, 2, 1, 3, 0, 4]
 
 
-def test_array_iterators() -> None:
-    """A reset shuffles what is shuffled already, by the product of all orders so far."""
+def test_array_iterator_with_numpy_seeds_matches_mxnet() -> None:
+    """A reset shuffles the shuffled order again."""
     data = mx.io.NDArrayIter(np.arange(7), np.arange(7), 7, shuffle=True)
     epochs = []
     for _ in range(3):
@@ -454,16 +441,15 @@ def test_array_iterators() -> None:
     assert epochs == [first, second, third]
 
 
-def test_sentences_in_buckets() -> None:
-    """The order of batches is Python's, that of sentences NumPy's."""
+def test_bucket_iterator_with_numpy_seeds_matches_mxnet() -> None:
+    """Python shuffles the batches, NumPy the sentences."""
     lines = [[i, i + 1] for i in range(6)] + [[i] * 4 for i in range(6)]
     data = mx.rnn.BucketSentenceIter(lines, 2, buckets=[2, 4])
     batches = [b.data[0].asnumpy()[:, 0].astype(int).tolist() for b in data]
     assert batches == [[4, 0], [0, 4], [1, 3], [5, 2], [2, 5], [1, 3]]
 
 
-def test_augmenters() -> None:
-    """Draws of `mx.image` are those of MXNet, number by number."""
+def test_augmenters_with_numpy_seeds_match_mxnet() -> None:
     picture = mx.nd.arange(30 * 40 * 3).reshape((30, 40, 3))
     corners = [mx.image.random_crop(picture, (20, 20))[1][:2] for _ in range(3)]
     assert corners == [(12, 6), (1, 4), (16, 7)]
@@ -471,14 +457,12 @@ def test_augmenters() -> None:
     assert [flip(picture)[0, 0, 0].asscalar() for _ in range(6)] == [117, 0, 117, 117, 0, 0]
 
 
-def test_numpy_goes_on_where_it_does_in_mxnet() -> None:
-    """What the program draws after a shuffle is the same, too."""
+def test_numpy_random_state_after_shuffling_matches_mxnet() -> None:
     list(DATA.RandomSampler(5))
     assert np.random.randint(1000) == 835  # noqa: NPY002
 
 
-def test_without_these_seeds_ours_counts() -> None:
-    """`mx.random.seed` alone repeats the orders."""
+def test_mx_seed_repeats_orders_when_numpy_is_unseeded() -> None:
     np.random.set_bit_generator(np.random.MT19937())
     orders = []
     for _ in range(2):
@@ -487,8 +471,8 @@ def test_without_these_seeds_ours_counts() -> None:
     assert orders[0] == orders[1]
 
 
-def test_programs_that_seed_numpy_alone_repeat_under_our_seed() -> None:
-    """In MXNet they do not repeat at all: Python's stream is another in each run."""
+def test_orders_are_reproducible_with_mx_seed_and_numpy_seed() -> None:
+    """Not in MXNet, where Python's generator stays unseeded."""
     random.setstate(UNSEEDED)
     lines = [[i, i + 1] for i in range(40)]
     epochs = []
@@ -501,8 +485,8 @@ def test_programs_that_seed_numpy_alone_repeat_under_our_seed() -> None:
     assert epochs[0] == epochs[1]
 
 
-def test_the_last_batch_of_pictures_is_filled_in_the_order_of_its_epoch(tmp_path) -> None:
-    """`reset` alone shuffles, so that filling does not change the epochs that follow."""
+def test_last_image_batch_is_padded_in_the_order_of_its_epoch(tmp_path) -> None:
+    """Only `reset` shuffles, so padding does not change later epochs."""
     files = {"path_imgidx": str(tmp_path / "a.idx"), "path_imgrec": str(tmp_path / "a.rec")}
     with mx.recordio.MXIndexedRecordIO(*files.values(), "w") as file:
         for number in range(5):

@@ -1,4 +1,4 @@
-"""RecordIO: MXNet's files byte for byte; damage is named or stepped over."""
+"""RecordIO: MXNet's files byte for byte; damage raises or is skipped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAYLOADS = [bytes.fromhex(p) for p in FACTS["payloads"]]
 
 @pytest.fixture
 def damaged(tmp_path):
-    """Ten records, the sixth of which has lost its magic."""
+    """Ten records; the magic number of the sixth is damaged."""
     records = [encode(bytes([65 + n]) * (3 * n)) for n in range(10)]
     raw = b"".join(records)
     at = sum(map(len, records[:5]))
@@ -41,7 +41,7 @@ def write_indexed(folder, keys=(0, 1, 2)):
     return idx, rec
 
 
-def test_files_are_mxnets_byte_for_byte(tmp_path):
+def test_written_files_equal_those_of_mxnet_byte_for_byte(tmp_path):
     with MXRecordIO(tmp_path / "plain.rec", "w") as file:
         for payload in PAYLOADS:
             file.write(payload)
@@ -53,7 +53,7 @@ def test_files_are_mxnets_byte_for_byte(tmp_path):
         assert (tmp_path / name).read_bytes() == (GOLDEN / name).read_bytes(), name
 
 
-def test_mxnets_files_are_read():
+def test_files_of_mxnet_are_read():
     assert list(MXRecordIO(GOLDEN / "plain.rec", "r")) == PAYLOADS
     assert list(MXRecordIO(GOLDEN / "plain.rec", "r", on_error="skip")) == PAYLOADS
     file = MXIndexedRecordIO(GOLDEN / "indexed.idx", GOLDEN / "indexed.rec", "r")
@@ -62,7 +62,7 @@ def test_mxnets_files_are_read():
 
 
 @pytest.mark.parametrize(("flag", "label", "id_", "id2", "packed", "found"), FACTS["headers"])
-def test_headers_are_mxnets(flag, label, id_, id2, packed, found):
+def test_headers_match_mxnet(flag, label, id_, id2, packed, found):
     made = mx.recordio.pack(IRHeader(flag, label, id_, id2), b"content")
     assert made.hex() == packed
     header, content = mx.recordio.unpack(made)
@@ -70,13 +70,13 @@ def test_headers_are_mxnets(flag, label, id_, id2, packed, found):
     assert content == b"content"
 
 
-def test_header_prints_and_pickles_as_mxnets():
+def test_header_repr_and_pickle_match_mxnet():
     header = IRHeader(0, 14.0, 20129312, 0)
     assert repr(header) == "HEADER(flag=0, label=14.0, id=20129312, id2=0)"
     assert pickle.loads(pickle.dumps(header)) == header
 
 
-def test_reading_stops_with_none_and_reset_starts_again(tmp_path):
+def test_read_returns_none_at_the_end_and_reset_restarts(tmp_path):
     _, rec = write_indexed(tmp_path)
     file = MXRecordIO(rec, "r")
     assert [file.read() for _ in range(5)] == [b"record 0", b"record 1", b"record 2", None, None]
@@ -84,7 +84,7 @@ def test_reading_stops_with_none_and_reset_starts_again(tmp_path):
     assert file.read() == b"record 0"
 
 
-def test_reset_of_a_writer_empties_the_file(tmp_path):
+def test_resetting_a_writer_truncates_the_file(tmp_path):
     file = MXRecordIO(tmp_path / "a.rec", "w")
     file.write(b"lost")
     file.reset()
@@ -93,7 +93,7 @@ def test_reset_of_a_writer_empties_the_file(tmp_path):
     assert list(MXRecordIO(tmp_path / "a.rec", "r")) == [b"kept"]
 
 
-def test_index_finds_seeks_and_takes_the_last_of_equal_keys(tmp_path):
+def test_indexed_reading_uses_the_last_of_duplicate_keys(tmp_path):
     idx, rec = tmp_path / "a.idx", tmp_path / "a.rec"
     file = MXIndexedRecordIO(idx, rec, "w", key_type=str)
     assert file.tell() == 0
@@ -110,10 +110,10 @@ def test_index_finds_seeks_and_takes_the_last_of_equal_keys(tmp_path):
     with pytest.raises(KeyError, match="no record 'z'"):
         file.read_idx("z")
     file.close()
-    assert file.read_idx("y") == b"22"  # seeking opens it again
+    assert file.read_idx("y") == b"22"  # seeking reopens it
 
 
-def test_wrong_use_is_refused(tmp_path):
+def test_invalid_use_raises(tmp_path):
     idx, rec = write_indexed(tmp_path)
     with pytest.raises(ValueError, match="Invalid flag a"):
         MXRecordIO(rec, "a")
@@ -137,7 +137,7 @@ def test_wrong_use_is_refused(tmp_path):
         writer.write(b"")
 
 
-def test_readers_pickle_from_the_start_and_writers_do_not(tmp_path):
+def test_pickled_readers_restart_and_pickling_writers_raises(tmp_path):
     idx, rec = write_indexed(tmp_path)
     reader = MXIndexedRecordIO(idx, rec, "r")
     reader.read()
@@ -174,18 +174,18 @@ def test_readers_and_writers_survive_a_fork(tmp_path):
     process = fork.Process(target=child, daemon=True)
     process.start()
     process.join(120)
-    assert process.exitcode == 0  # or no answer would come
+    assert process.exitcode == 0  # otherwise no answer would arrive
     found = answers.get()
     assert found[:2] == [b"record 1", b"record 0"]
     assert "multiple processes" in found[2]
-    assert reader.read() == b"record 1"  # the child moved its own position only
+    assert reader.read() == b"record 1"  # the child moved only its own position
     writer.write_idx(5, b"more")
     writer.close()
     assert list(MXRecordIO(tmp_path / "b.rec", "r")) == [b"parent", b"more"]
     assert (tmp_path / "b.idx").read_text() == "0\t0\n5\t16\n"
 
 
-def test_damage_is_named(damaged):
+def test_damage_raises_with_its_position(damaged):
     path, at = damaged
     file = MXRecordIO(path, "r")
     for _ in range(5):
@@ -196,7 +196,7 @@ def test_damage_is_named(damaged):
         file.read()
 
 
-def test_damage_is_stepped_over(damaged):
+def test_on_error_skip_skips_damaged_records(damaged):
     path, at = damaged
     file = MXRecordIO(path, "r", on_error="skip")
     assert [r[:1] for r in file] == [b"", *(bytes([65 + n]) for n in (1, 2, 3, 4, 6, 7, 8, 9))]
@@ -216,20 +216,20 @@ def test_damage_is_stepped_over(damaged):
         (MAGIC_BYTES + struct.pack("<I", 1 << 29) + encode(b"a"), "the next part .* found flag 0"),
     ],
 )
-def test_every_kind_of_damage_has_its_words(raw, said):
+def test_every_kind_of_damage_raises(raw, said):
     with pytest.raises(FormatError, match=said):
         RecordReader(raw).read(0)
     assert not [x for _, x in RecordReader(raw).whole_records() if x == b"abcdefgh"]
 
 
-def test_a_lost_byte_costs_one_record():
+def test_missing_byte_loses_only_one_record():
     records = [encode(b"record %02d" % n) for n in range(6)]
     raw = b"".join(records[:2]) + records[2][:9] + records[2][10:] + b"".join(records[3:])
     found = [x for _, x in RecordReader(raw).whole_records() if isinstance(x, bytes)]
     assert found == [b"record %02d" % n for n in (0, 1, 3, 4, 5)]
 
 
-def test_a_growing_file_is_followed(tmp_path):
+def test_growing_file_can_be_read(tmp_path):
     path = tmp_path / "a.rec"
     path.write_bytes(encode(b"one"))
     file = MXRecordIO(path, "r")
@@ -241,7 +241,7 @@ def test_a_growing_file_is_followed(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["5", "x\t3", "5\t-1", "5\tmany", "\t"])
-def test_bad_index_lines_are_named_or_left_out(tmp_path, line):
+def test_invalid_index_lines_raise_or_are_skipped(tmp_path, line):
     _, rec = write_indexed(tmp_path)
     idx = tmp_path / "bad.idx"
     idx.write_text(f"0\t0\n{line}\n2\t32\n" if line.strip() else "0\t0\n\n2\t32\n")
@@ -253,7 +253,7 @@ def test_bad_index_lines_are_named_or_left_out(tmp_path, line):
     assert file.skipped_lines == bool(line.strip())
 
 
-def test_an_index_may_not_point_outside(tmp_path):
+def test_index_offsets_outside_the_file_raise(tmp_path):
     _, rec = write_indexed(tmp_path)
     idx = tmp_path / "bad.idx"
     idx.write_text("0\t4\n1\t99999\n")
@@ -264,21 +264,21 @@ def test_an_index_may_not_point_outside(tmp_path):
         file.read_idx(1)
 
 
-def test_short_image_records_are_refused():
+def test_truncated_image_records_raise():
     with pytest.raises(FormatError, match="begins with 24 bytes, this has 5"):
         mx.recordio.unpack(b"short")
     with pytest.raises(FormatError, match="9 labels"):
         mx.recordio.unpack(struct.pack("<IfQQ", 9, 0, 0, 0) + b"123")
 
 
-def test_records_over_the_limit_are_refused(monkeypatch):
+def test_oversized_records_raise(monkeypatch):
     monkeypatch.setattr("mxnet.formats.recordio_file.MAX_RECORD_BYTES", 10)
     with pytest.raises(FormatError, match="up to 10 bytes"):
         encode(b"12345678901")
 
 
 @pytest.mark.parametrize(("kind", "quality", "tolerance"), [(".png", 3, 0), (".jpg", 95, 12)])
-def test_pictures_are_packed_and_unpacked(kind, quality, tolerance):
+def test_pack_img_and_unpack_img_roundtrip(kind, quality, tolerance):
     pytest.importorskip("cv2")
     ramp = np.arange(0, 240, 5, dtype=np.uint8)
     picture = np.stack([np.add.outer(ramp[:20], ramp // 3)] * 3, axis=2)
@@ -295,7 +295,7 @@ def test_pictures_are_packed_and_unpacked(kind, quality, tolerance):
 @pytest.mark.parametrize(
     ("kind", "beyond", "end"), [(".png", 95, 9), (".png", -1, 0), (".jpg", 200, 100)]
 )
-def test_a_quality_beyond_the_ends_counts_as_the_end_and_nothing_warns(capfd, kind, beyond, end):
+def test_out_of_range_image_quality_is_clamped(capfd, kind, beyond, end):
     picture = np.arange(8 * 8 * 3, dtype="uint8").reshape(8, 8, 3)
     header = IRHeader(0, 1.0, 1, 0)
     packed = mx.recordio.pack_img(header, picture, beyond, kind)
@@ -304,20 +304,20 @@ def test_a_quality_beyond_the_ends_counts_as_the_end_and_nothing_warns(capfd, ki
 
 
 @pytest.mark.parametrize(("label", "kept"), [(1e40, np.inf), (-1e40, -np.inf), (3e38, 3e38)])
-def test_labels_beyond_float32_become_infinite(label, kept):
+def test_labels_outside_float32_range_become_infinite(label, kept):
     header, _ = mx.recordio.unpack(mx.recordio.pack(IRHeader(0, label, 1, 0), b""))
     assert header.label == pytest.approx(kept)
 
 
 def rewritten(path, content):
-    """Rewrite a file in place, as a program does that knows nothing of its readers."""
+    """Rewrite a file in place while it is open for reading."""
     with path.open("r+b") as file:
         file.truncate(0)
         file.write(content)
 
 
 @pytest.mark.parametrize("content", [b"", b"x", b"?" * 60])
-def test_a_file_that_is_rewritten_while_it_is_read_is_an_error(tmp_path, content):
+def test_file_rewritten_while_being_read_raises(tmp_path, content):
     _, rec = write_indexed(tmp_path, range(500))
     plain, skipping = MXRecordIO(rec, "r"), MXRecordIO(rec, "r", on_error="skip")
     indexed = MXIndexedRecordIO(tmp_path / "a.idx", rec, "r")
@@ -332,7 +332,7 @@ def test_a_file_that_is_rewritten_while_it_is_read_is_an_error(tmp_path, content
         indexed.read_idx(499)
 
 
-def test_image_record_iter_ends_with_an_error_when_its_file_is_rewritten(tmp_path):
+def test_image_record_iter_raises_if_its_file_is_rewritten(tmp_path):
     pytest.importorskip("cv2")
     rec = tmp_path / "a.rec"
     with MXIndexedRecordIO(tmp_path / "a.idx", rec, "w") as file:
@@ -349,7 +349,7 @@ def test_image_record_iter_ends_with_an_error_when_its_file_is_rewritten(tmp_pat
             next(batches)
 
 
-def test_an_older_file_stays_until_the_new_one_is_closed(tmp_path):
+def test_existing_file_is_replaced_only_on_close(tmp_path):
     idx, rec = write_indexed(tmp_path)
     before = rec.read_bytes(), idx.read_bytes()
     file = MXIndexedRecordIO(idx, rec, "w")
@@ -359,7 +359,7 @@ def test_an_older_file_stays_until_the_new_one_is_closed(tmp_path):
     assert MXIndexedRecordIO(idx, rec, "r").read_idx(7) == b"new"
 
 
-def test_a_failed_with_block_keeps_the_older_file(tmp_path):
+def test_exception_in_a_with_block_keeps_the_existing_file(tmp_path):
     idx, rec = write_indexed(tmp_path)
     before = rec.read_bytes(), idx.read_bytes()
 

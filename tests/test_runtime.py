@@ -1,4 +1,4 @@
-"""What holds of the process: features, bulking, contexts."""
+"""Features, bulking, contexts, scopes and CUDA kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mxnet.error import MXNetError
 from tests.programs import run_program
 
 
-def test_features_are_torch_facts():
+def test_features_reflect_the_torch_build():
     features = runtime.Features()
     assert features is runtime.Features()
     assert features.is_enabled("mkldnn") == torch.backends.mkldnn.is_available()
@@ -33,18 +33,18 @@ def test_features_are_torch_facts():
 def test_distributed_stores_need_a_launcher(tmp_path):
     enabled = torch.distributed.is_available()
     assert runtime.Features().is_enabled("DIST_KVSTORE") == enabled
-    # In a process of its own: another test may have joined a job in this one.
+    # In a subprocess: another test may have joined a job in this process.
     program = "import mxnet as mx; mx.kv.create('dist_sync')"
     done = run_program("-c", program, cwd=tmp_path)
     assert done.returncode == 1 and "mx launch" in done.stderr
 
 
-def test_unknown_feature_is_told():
+def test_unknown_feature_raises():
     with pytest.raises(RuntimeError, match="Feature 'NOPE' is unknown, known features are"):
         runtime.Features().is_enabled("NOPE")
 
 
-# -- bulk sizes are remembered and have no effect; forked processes can compute -----------------
+# -- bulk sizes, and forked processes -----------------------------------------------------------
 
 
 FORKS = """
@@ -74,19 +74,19 @@ def test_bulk_size_is_restored():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_forked_process_does_not_wait_for_threads_of_its_parent():
+def test_forked_process_does_not_wait_for_threads_of_its_parent():
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     environment.pop("OMP_NUM_THREADS", None)
     subprocess.run([sys.executable, "-c", FORKS], env=environment, timeout=100, check=True)
 
 
-# -- contexts as values and scopes; what a missing GPU says -------------------------------------
+# -- contexts, and missing GPUs -----------------------------------------------------------------
 
 
 NO_GPU = pytest.mark.skipif(mx.context.num_gpus() > 0, reason="this machine has a GPU")
 
 
-def test_contexts_are_values():
+def test_context_equality_hash_repr_and_pickle():
     assert mx.cpu() == mx.cpu(0) == mx.Context("cpu") and mx.cpu(1) != mx.cpu(0)
     assert mx.gpu(1) == mx.Context("gpu", 1) == mx.Context(mx.gpu(1))
     assert len({mx.cpu(), mx.cpu(0), mx.cpu(1)}) == 2
@@ -96,7 +96,7 @@ def test_contexts_are_values():
         mx.Context("tpu")
 
 
-def test_scope_decides_where_new_arrays_live():
+def test_context_scope_sets_the_context_of_new_arrays():
     with mx.cpu(1):
         assert mx.current_context() == mx.cpu(1) == mx.Context.default_ctx
         assert nd.zeros((2,)).context == mx.cpu(1)
@@ -106,7 +106,7 @@ def test_scope_decides_where_new_arrays_live():
     assert mx.current_context() == mx.cpu(0)
 
 
-def test_results_live_where_their_first_input_does():
+def test_results_are_on_the_context_of_the_first_input():
     x, y = nd.ones((2,), ctx=mx.cpu(1)), nd.ones((2,))
     assert (x + y).context == mx.cpu(1) and (y + x).context == mx.cpu(0)
     assert nd.relu(x).context == x[0:1].context == x.reshape((2, 1)).context == mx.cpu(1)
@@ -115,7 +115,7 @@ def test_results_live_where_their_first_input_does():
 
 
 @NO_GPU
-def test_a_missing_gpu_is_explained():
+def test_missing_gpu_raises():
     with pytest.raises(mx.MXNetError, match=r"gpu\(0\).*no GPU.*mx\.cpu\(\)"):
         nd.zeros((2,), ctx=mx.gpu())
     with pytest.raises(mx.MXNetError, match="GPU"):
@@ -123,7 +123,7 @@ def test_a_missing_gpu_is_explained():
     assert mx.context.num_gpus() == 0
 
 
-# -- cUDA kernels from text: what can be checked without a GPU, and one kernel with one ---------
+# -- CUDA kernels from source -------------------------------------------------------------------
 
 
 HAS_CUDA = torch.cuda.is_available() and torch.version.cuda is not None
@@ -135,7 +135,7 @@ template<typename T> __global__ void axpy(const T *x, T *y, T alpha) {
 """
 
 
-def test_signatures():
+def test_parse_kernel_signature():
     assert rtc.parse_signature("const float *x, float *y, float alpha") == (
         [True, True, False],
         ["float", "float", "float"],
@@ -146,7 +146,7 @@ def test_signatures():
         rtc.parse_signature("complex x")
 
 
-def test_arguments_have_the_types_of_the_signature():
+def test_kernel_arguments_have_the_types_of_the_signature():
     x = mx.nd.ones((2,))
     types = ["float", "double", "float", "int64_t", "__half"]
     packed = rtc.pack_arguments("f", [x, 2, 3, 4, 1.0], [True, *[False] * 4], types)
@@ -155,7 +155,7 @@ def test_arguments_have_the_types_of_the_signature():
     assert packed[4].value == np.float16(1).view(np.uint16)
 
 
-def test_wrong_arguments_are_told():
+def test_wrong_kernel_arguments_raise():
     with pytest.raises(MXNetError, match="expects 1 arguments but got 2"):
         rtc.pack_arguments("f", [1, 2], [False], ["int"])
     with pytest.raises(TypeError, match="must be a number"):
@@ -165,13 +165,13 @@ def test_wrong_arguments_are_told():
 
 
 @pytest.mark.skipif(HAS_CUDA, reason="there is a GPU")
-def test_without_a_gpu_it_says_so():
+def test_cuda_module_without_a_gpu_raises():
     with pytest.raises(MXNetError, match="needs an NVIDIA GPU"):
         rtc.CudaModule(SOURCE)
 
 
 @pytest.mark.skipif(not HAS_CUDA, reason="needs a CUDA GPU")
-def test_kernel_runs():
+def test_cuda_kernel_runs():
     module = rtc.CudaModule(SOURCE, exports=["axpy<float>"])
     kernel = module.get_kernel("axpy<float>", "const float *x, float *y, float alpha")
     x, y = mx.nd.ones((10,), ctx=mx.gpu()), mx.nd.zeros((10,), ctx=mx.gpu())
@@ -181,14 +181,14 @@ def test_kernel_runs():
         kernel.launch([x, y, 3.0], mx.cpu(), (1, 1, 1), (10, 1, 1))
 
 
-def test_arrays_that_kernels_may_write_are_exposed():
+def test_arrays_passed_to_kernels_are_marked_as_exposed():
     array = mx.nd.ones((2,))
     rtc.pack_arguments("f", [array], [True], ["float"])
     assert mx._process.memory.is_exposed(array._data)
 
 
 def in_thread(function):
-    """Return what a function returns in a thread of its own."""
+    """Run a function in a thread and return its result."""
     results = []
     thread = threading.Thread(target=lambda: results.append(function()))
     thread.start()
@@ -196,7 +196,7 @@ def in_thread(function):
     return results[0]
 
 
-def test_contexts_can_be_assigned_in_one_thread():
+def test_default_context_assignment_is_thread_local():
     try:
         mx.Context.default_ctx = mx.cpu(2)
         assert mx.current_context() == nd.ones((1,)).context == mx.cpu(2)
@@ -215,7 +215,7 @@ def test_contexts_can_be_assigned_in_one_thread():
     assert mx.current_context() == mx.cpu(0)
 
 
-def test_attributes_can_be_assigned_in_one_thread():
+def test_attr_scope_assignment_is_thread_local():
     AttrScope, outer = mx.AttrScope, mx.AttrScope.current
     attributes = lambda: mx.sym.var("v").list_attr()  # noqa: E731
     try:
@@ -229,7 +229,7 @@ def test_attributes_can_be_assigned_in_one_thread():
     assert attributes() == {}
 
 
-def test_names_can_be_assigned_in_one_thread():
+def test_name_manager_assignment_is_thread_local():
     NameManager, Prefix, outer = mx.name.NameManager, mx.name.Prefix, mx.name.NameManager.current
     name = lambda: mx.sym.relu(mx.sym.var("v")).name  # noqa: E731
     try:
@@ -244,7 +244,7 @@ def test_names_can_be_assigned_in_one_thread():
         NameManager.current = outer
 
 
-def test_a_replaced_numpy_scope_does_not_break_later_ones():
+def test_replacing_the_numpy_scope_does_not_break_later_scopes():
     scope = mx.util._NumpyArrayScope
     before = scope._current
     try:

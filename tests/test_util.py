@@ -1,4 +1,4 @@
-"""The switches of NumPy semantics: one for shapes, one for arrays, for each thread on its own."""
+"""NumPy semantics for shapes and arrays, thread-local."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def classic():
     util.reset_np()
 
 
-def test_shapes_of_arrays_follow_the_switch():
+def test_np_shape_applies_to_arrays():
     for shape in ((), (0, 2)):
         with pytest.raises(MXNetError, match="unknown size"):
             mx.nd.zeros(shape)
@@ -29,7 +29,7 @@ def test_shapes_of_arrays_follow_the_switch():
         assert mx.nd.ones(()).asnumpy() == 1
 
 
-def test_shapes_of_symbols_follow_the_same_switch():
+def test_np_shape_applies_to_symbols():
     x = mx.sym.Variable("x", shape=(0, 2))
     assert mx.sym.sin(x).infer_shape_partial()[1] == [(0, 2)]
     with util.np_shape():
@@ -38,11 +38,11 @@ def test_shapes_of_symbols_follow_the_same_switch():
         assert mx.sym.sin(mx.sym.Variable("y")).infer_shape_partial()[1] == [None]
 
 
-def test_set_np_shape_answers_the_previous():
+def test_set_np_shape_returns_the_previous_value():
     assert [mx.set_np_shape(v) for v in (True, True, False, False)] == [False, True, True, False]
 
 
-def test_scopes_nest_and_restore_after_errors():
+def test_np_shape_scopes_nest_and_restore_after_errors():
     with util.np_shape(True):
         with util.np_shape(False):
             assert not util.is_np_shape()
@@ -53,7 +53,7 @@ def test_scopes_nest_and_restore_after_errors():
     assert not util.is_np_shape()
 
 
-def test_each_thread_has_its_own():
+def test_np_shape_is_thread_local():
     seen = []
     with util.np_shape():
         thread = threading.Thread(target=lambda: seen.append(util.is_np_shape()))
@@ -62,7 +62,7 @@ def test_each_thread_has_its_own():
     assert seen == [False]
 
 
-def test_two_chooses_shapes_for_all_threads():
+def test_set_np_shape_2_applies_to_all_threads():
     seen = []
     util.set_np_shape(2)
     for active in (True, False):
@@ -73,7 +73,7 @@ def test_two_chooses_shapes_for_all_threads():
     assert seen == [True, False]
 
 
-def test_scopes_of_arrays_are_objects_of_each_thread():
+def test_np_array_scope_is_thread_local():
     scope = util._NumpyArrayScope(True)
     with scope as entered:
         assert entered is scope is util._NumpyArrayScope._current.value and util.is_np_array()
@@ -84,7 +84,7 @@ def test_scopes_of_arrays_are_objects_of_each_thread():
     assert seen == [False] and not util.is_np_array()
 
 
-def test_set_np_rules():
+def test_invalid_set_np_combinations_raise():
     with pytest.raises(ValueError, match="Shape semantics is required"):
         util.set_np(shape=False, array=True)
     util.set_np(shape=True, array=False)
@@ -102,7 +102,7 @@ def switches():
     return util.is_np_shape(), util.is_np_array()
 
 
-def test_decorated_functions():
+def test_use_np_decorators_on_functions():
     assert util.use_np_shape(switches)() == (True, False)
     assert util.use_np_array(switches)() == (False, True)
     both = util.use_np(switches)
@@ -110,7 +110,7 @@ def test_decorated_functions():
     assert switches() == (False, False)
 
 
-def test_decorated_classes():
+def test_use_np_on_classes():
     @util.use_np
     class Thing:
         number = 3
@@ -135,7 +135,7 @@ def test_decorated_classes():
     assert Thing.by_class() == (3, both) and Thing.number == 3
 
 
-def test_inherited_methods_are_decorated_too():
+def test_use_np_decorates_inherited_methods():
     @util.use_np
     class Product(mx.gluon.HybridBlock):
         def __init__(self):
@@ -161,12 +161,12 @@ def test_inherited_methods_are_decorated_too():
 
 
 @pytest.mark.parametrize("name", ["use_np_shape", "use_np_array", "use_np"])
-def test_only_callables_are_decorated(name):
+def test_decorating_non_callables_raises(name):
     with pytest.raises(TypeError, match="can only decorate classes and callable objects"):
         getattr(util, name)(3)
 
 
-def test_universal_function_arguments():
+def test_ufunc_options():
     legal = util.np_ufunc_legal_option
     assert legal("where", False) and legal("casting", "no") and legal("order", "A")
     assert legal("dtype", "float32") and not legal("dtype", None) and not legal("zz", 1)
@@ -182,14 +182,14 @@ def test_universal_function_arguments():
         add(1, 2, zz=1)
 
 
-def test_environment_variables():
+def test_setenv_and_getenv():
     util.setenv("MXNEXT_TRIAL", "3")
     assert util.getenv("MXNEXT_TRIAL") == os.environ["MXNEXT_TRIAL"] == "3"
     util.setenv("MXNEXT_TRIAL", None)
     assert util.getenv("MXNEXT_TRIAL") is None
 
 
-def test_gpus():
+def test_gpu_count_and_memory():
     assert util.get_gpu_count() == mx.context.num_gpus()
     with pytest.raises(ValueError, match="Expecting a gpu context"):
         util.get_cuda_compute_capability(mx.cpu())

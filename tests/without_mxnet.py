@@ -38,10 +38,10 @@ def _server() -> subprocess.Popen[bytes]:
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server and a program that it may run."""
+    """Stop the server and the program that it may run."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
-    with process:  # its pipes are closed, and its end is waited for
+    with process:  # closes its pipes and waits for its exit
         pass
 
 

@@ -1,4 +1,4 @@
-"""Functions of MXNet's C library in `mx.base._LIB`, called as programs call them by ctypes."""
+"""Functions of MXNet's C library that `mx.base._LIB` provides, called through ctypes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def path(tmp_path):
     return str(tmp_path / "a.rec")
 
 
-def test_records_are_those_of_mx_recordio(path):
+def test_recordio_functions_match_mx_recordio(path):
     offsets = write(path, RECORDS)
     with mx.recordio.MXRecordIO(path, "r") as records:
         assert list(records) == RECORDS
@@ -65,7 +65,7 @@ def test_records_are_those_of_mx_recordio(path):
     check_call(_LIB.MXRecordIOReaderFree(handle))
 
 
-def test_failures_return_a_code_and_check_call_raises_their_error(tmp_path):
+def test_failed_calls_return_a_code_and_check_call_raises(tmp_path):
     handle = RecordIOHandle()
     code = _LIB.MXRecordIOReaderCreate(c_str(str(tmp_path / "no.rec")), ctypes.byref(handle))
     assert code == -1
@@ -75,7 +75,7 @@ def test_failures_return_a_code_and_check_call_raises_their_error(tmp_path):
         check_call(-1)
 
 
-def test_a_freed_handle_is_an_error(path):
+def test_using_a_freed_handle_raises(path):
     write(path, RECORDS)
     handle = RecordIOHandle()
     check_call(_LIB.MXRecordIOReaderCreate(c_str(path), ctypes.byref(handle)))
@@ -103,7 +103,7 @@ def test_arrays_are_saved_and_loaded(tmp_path):
     assert (size.value, names_size.value) == (2, 0)
 
 
-def test_memory_of_an_array_is_read_and_written():
+def test_get_data_shares_the_memory_of_an_array():
     array, pointer = nd.array([1, 2, 3]), ctypes.c_void_p()
     check_call(_LIB.MXNDArrayWaitToWrite(array.handle))
     check_call(_LIB.MXNDArrayWaitToRead(array.handle))
@@ -114,7 +114,7 @@ def test_memory_of_an_array_is_read_and_written():
     check_call(_LIB.MXNDArrayWaitAll())
 
 
-def test_version_seed_names_and_threads():
+def test_get_version_random_seed_and_list_op_names():
     version = ctypes.c_int()
     check_call(_LIB.MXGetVersion(ctypes.byref(version)))
     assert version.value == 10901
@@ -130,6 +130,6 @@ def test_version_seed_names_and_threads():
     assert torch.get_num_threads() == threads
 
 
-def test_other_functions_raise_an_error():
+def test_unimplemented_functions_raise():
     with pytest.raises(MXNetError, match="MXNet's C library"):
         _LIB.MXSymbolFree(None)

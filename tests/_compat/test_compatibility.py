@@ -1,4 +1,4 @@
-"""What MXNet programs rely on: absent modules, star imports, private names, odd attributes."""
+"""Names of MXNet that programs use: removed modules, star imports and private names."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from tests.golden.record import record_star_names as recorder
 
 
 @pytest.mark.parametrize("name", sorted(INSTEAD))
-def test_an_absent_module_explains_itself(name: str) -> None:
+def test_import_of_a_removed_module_raises_with_the_reason(name: str) -> None:
     with pytest.raises(ImportError, match=r"is not in MXNext\. .+\.$"):
         importlib.import_module(f"mxnet.{name}")
 
 
-def test_from_import_explains_too_and_hasattr_stays_quiet() -> None:
+def test_from_import_of_a_removed_module_raises() -> None:
     with pytest.raises(ImportError, match="is not in MXNext"):
         from mxnet import notebook  # noqa: F401
     assert not hasattr(mx, "notebook")
 
 
-def test_names_that_never_were_are_plain_import_errors() -> None:
+def test_from_import_of_an_unknown_name_raises() -> None:
     with pytest.raises(ImportError, match="cannot import name"):
         from mxnet import no_such_thing  # noqa: F401
 
 
-# -- ``from mxnet.X import *`` brings what it brings in MXNet 1.9.1, imported modules included --
+# -- names of ``from mxnet.X import *``, including imported modules -----------------------------
 
 
 GOLDEN = json.loads((HERE / "star_names.json").read_text())
-# Not here: OpenCV and requests are imported on use only; handles of C objects do not exist.
+# Absent: OpenCV and requests are imported lazily; handles of C objects do not exist.
 ABSENT = {
     "image": {"cv2"},
     "image.image": {"cv2"},
@@ -54,12 +54,12 @@ ABSENT = {
 
 
 @pytest.mark.parametrize("module", sorted(GOLDEN))
-def test_a_star_brings_the_names_of_mxnet(module):
+def test_star_imports_provide_the_names_of_mxnet(module):
     missing = set(GOLDEN[module].split()) - set(recorder.names(module))
     assert missing <= ABSENT.get(module, set())
 
 
-def test_names_are_what_they_are_in_mxnet():
+def test_star_imported_names_refer_to_the_same_objects():
     found: dict = {}
     exec("from mxnet.metric import *\nfrom mxnet.autograd import *", found)
     assert found["numpy"] is np
@@ -68,7 +68,7 @@ def test_names_are_what_they_are_in_mxnet():
     assert mx.callback.save_checkpoint is mx.model.save_checkpoint
 
 
-# -- names with an underscore that packages use, with MXNet 1.9.1's meaning ---------------------
+# -- private names that packages use ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -81,28 +81,28 @@ def test_names_are_what_they_are_in_mxnet():
         ((slice(0, 2, 2), slice(0, 3, 1)), True),
     ],
 )
-def test_which_slices_are_one_block(key, expected):
+def test_basic_indexing_slice_is_contiguous(key, expected):
     assert nd.NDArray._basic_indexing_slice_is_contiguous(key, (4, 3)) is expected
 
 
-def test_where_a_block_begins_and_ends():
+def test_basic_indexing_contiguous_flat_begin_end():
     key = slice(1, 2, 1), slice(0, 3, 1)
     assert nd.NDArray._basic_indexing_contiguous_flat_begin_end(key, (4, 3)) == (3, 6)
 
 
-def test_index_arrays_of_sparse_arrays():
+def test_aux_types_of_sparse_arrays():
     rows, csr = nd.ones((2, 2)).tostype("row_sparse"), nd.ones((2, 2)).tostype("csr")
     assert (rows._num_aux, csr._num_aux) == (1, 2)
     assert csr._aux_types == [np.int64, np.int64]
 
 
-def test_activations_of_cells():
+def test_get_activation_of_rnn_cells():
     cell, x = mx.rnn.RNNCell(4), mx.sym.Variable("x")
     assert cell._get_activation(x, "relu", name="n").attr("act_type") == "relu"
     assert cell._get_activation(x, mx.sym.tanh, name="t").name == "t"
 
 
-def test_functions_of_modules():
+def test_private_helper_functions_exist():
     assert mx.optimizer.optimizer._flatten_list([[1, 2], [3]]) == [1, 2, 3]
     assert mx.io.io._init_data(np.ones((2, 2)), False, "data")[0][0] == "data"
     assert mx.io.io._init_data(None, True, "data") == []
@@ -115,14 +115,14 @@ def test_functions_of_modules():
     assert not hasattr(mx.optimizer.optimizer, "no_update")
 
 
-def test_labels_of_an_iterator_get_another_name():
+def test_labels_of_an_iterator_can_be_renamed():
     batches = mx.io.NDArrayIter(np.zeros((4, 2)), np.zeros(4), 2)
     batches.label = mx.io._init_data(np.arange(4), allow_empty=True, default_name="svm_label")
     assert [desc.name for desc in batches.provide_label] == ["svm_label"]
     assert [batch.label[0].asnumpy().tolist() for batch in batches] == [[0, 1], [2, 3]]
 
 
-def test_functions_that_copied_modules_import():
+def test_functions_imported_by_copies_of_module_exist():
     group, parse = mx.mod.executor_group, mx.mod.base_module._parse_data_desc
     data, labels = parse(["data"], ["l"], [("data", (2, 3))], [("l", (2,))])
     assert (data[0].shape, labels[0].name) == ((2, 3), "l")
@@ -139,7 +139,7 @@ def test_functions_that_copied_modules_import():
     assert target.sum().asscalar() == 4
 
 
-def test_a_store_of_sparse_parameters():
+def test_create_sparse_kvstore():
     store = mx.kv.create("local")
     assert mx.model._create_sparse_kvstore(store) == (store, True)
     assert mx.model._create_sparse_kvstore("device")[0].type == "device"
@@ -147,7 +147,7 @@ def test_a_store_of_sparse_parameters():
         mx.model._create_sparse_kvstore(None)
 
 
-def test_images_under_the_names_of_operators(tmp_path):
+def test_image_functions_under_their_operator_names(tmp_path):
     pixels = nd.arange(18).reshape((2, 3, 3)).astype("uint8")
     internal = mx.nd._internal
     assert internal._cvimresize(pixels, 6, 4).shape == (4, 6, 3)
@@ -161,7 +161,7 @@ def test_images_under_the_names_of_operators(tmp_path):
     assert not hasattr(internal, "_cvnothing")
 
 
-def test_texts_that_old_programs_import():
+def test_doc_modules_of_ndarray_and_symbol():
     from mxnet.ndarray_doc import NDArrayDoc
     from mxnet.symbol_doc import SymbolDoc
 
@@ -170,13 +170,13 @@ def test_texts_that_old_programs_import():
     assert isinstance(NDArrayDoc, type)
 
 
-def test_shapes_of_unknown_names_are_ignored():
+def test_simple_bind_ignores_shapes_of_unknown_names():
     net = mx.sym.FullyConnected(mx.sym.Variable("d"), num_hidden=2, name="fc")
     executor = net.simple_bind(mx.cpu(), d=(1, 2), other=(3,))
     assert sorted(executor.arg_dict) == ["d", "fc_bias", "fc_weight"]
 
 
-def test_a_block_saved_under_other_names_is_loaded(tmp_path):
+def test_a_block_with_different_prefixes_loads(tmp_path):
     def build(prefix):
         net = mx.gluon.nn.HybridSequential(prefix=prefix)
         with net.name_scope():
@@ -193,14 +193,14 @@ def test_a_block_saved_under_other_names_is_loaded(tmp_path):
     assert second(nd.ones((1, 2))).asscalar() == 1.5
 
 
-def test_empty_bins_of_a_histogram_get_a_little_of_the_others():
+def test_smooth_distribution_fills_empty_bins():
     smooth = mx.contrib.quantization._smooth_distribution
     np.testing.assert_allclose(smooth(np.array([0, 0, 2]), eps=1e-3), [1e-3, 1e-3, 1.998])
     with pytest.raises(ValueError, match="malformed"):
         smooth(np.zeros(2), eps=1e-3)
 
 
-def test_codes_of_storage_types():
+def test_storage_type_codes():
     from mxnet.ndarray.ndarray import (
         _STORAGE_TYPE_CSR,
         _STORAGE_TYPE_DEFAULT,
@@ -215,10 +215,10 @@ def test_codes_of_storage_types():
     assert dict(zip(names, codes, strict=True)) == _STORAGE_TYPE_STR_TO_ID
 
 
-# -- c++ libraries of operators are refused with a reason ---------------------------------------
+# -- operator libraries in C++ ------------------------------------------------------------------
 
 
-def test_refusals(tmp_path):
+def test_loading_operator_libraries_raises(tmp_path):
     with pytest.raises(MXNetError, match="does NOT exist"):
         mx.library.load(str(tmp_path / "ops.so"))
     (tmp_path / "ops.txt").touch()
@@ -229,7 +229,7 @@ def test_refusals(tmp_path):
         mx.library.load(str(tmp_path / "ops.so"))
 
 
-# -- attributes and sizes that no sane program has: clear errors, at once -----------------------
+# -- extreme attributes and sizes ---------------------------------------------------------------
 
 
 def altered(symbol, operator, **attrs):
@@ -250,14 +250,14 @@ def altered(symbol, operator, **attrs):
         ({"pad": "(-1, 0)"}, r"pad \(-1, 0\) not negative"),
     ],
 )
-def test_pooling_over_no_window_is_refused(attrs, message):
+def test_pooling_with_an_empty_window_raises(attrs, message):
     pooled = mx.sym.Pooling(mx.sym.var("x"), kernel=(2, 2), stride=(2, 2))
     with pytest.raises(mx.MXNetError, match=message):
         altered(pooled, "Pooling", **attrs).eval(x=nd.ones((1, 1, 8, 8)))
 
 
 @pytest.mark.parametrize("count", ["1e30", "1000000000", "1" + "0" * 30])
-def test_no_file_makes_millions_of_outputs(count):
+def test_num_outputs_is_limited(count):
     split = mx.sym.SliceChannel(mx.sym.var("x"), num_outputs=2)
     with pytest.raises(mx.MXNetError, match=r"num_outputs should"):
         altered(split, "SliceChannel", num_outputs=count)
@@ -265,7 +265,7 @@ def test_no_file_makes_millions_of_outputs(count):
         nd.SliceChannel(nd.ones((4, 4)), num_outputs=count)
 
 
-def test_deeply_nested_control_flow_loads():
+def test_deeply_nested_control_flow_is_loaded():
     def body(level):
         if level == 0:
             return lambda data, total: (data + total, total)
@@ -283,7 +283,7 @@ def test_deeply_nested_control_flow_loads():
     assert found.asnumpy().tolist() == [[2, 2], [2, 2]]
 
 
-def test_the_norm_of_huge_and_of_tiny_values():
+def test_norm_of_huge_and_tiny_values_does_not_overflow():
     assert nd.norm(nd.array([3e30, 4e30])).asscalar() == pytest.approx(5e30, rel=1e-6)
     assert nd.norm(nd.array([3e-30, 4e-30])).asscalar() == pytest.approx(5e-30, rel=1e-6)
     rows = nd.array([[3e30, 4e30], [0, 0], [3, 4]])
@@ -307,7 +307,7 @@ def test_the_norm_of_huge_and_of_tiny_values():
         lambda shape: nd.sparse.zeros("row_sparse", shape).tostype("default"),
     ],
 )
-def test_memory_that_is_not_there_is_an_error_with_the_amount(allocate):
+def test_out_of_memory_error_names_the_size(allocate):
     with pytest.raises(MemoryError, match=r"out of memory: \d+\.\d GiB \(\d+ bytes\)") as error:
         allocate((1 << 30, 1 << 20))
     assert isinstance(error.value, mx.MXNetError)

@@ -1,4 +1,4 @@
-"""GluonCV starts beside torch 2, imported before or after MXNext."""
+"""GluonCV can be imported with torch 2, before or after MXNext."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def untouched():
 
 
 @pytest.mark.parametrize("first", ["mxnet", "gluoncv"])
-def test_gluoncv_takes_torch_for_absent(tmp_path, first):
+def test_gluoncv_skips_its_torch_code(tmp_path, first):
     package = tmp_path / "gluoncv"
     package.mkdir()
     (package / "__init__.py").write_text(INIT)

@@ -1,4 +1,4 @@
-"""Loggers with MXNet's headers."""
+"""Loggers with MXNet's line headers."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ def test_header_and_colors(name, capsys):
     assert found == [("34", "D"), ("32", "I"), ("31", "W"), ("31", "C")]
 
 
-def test_file_and_second_call(name, tmp_path):
+def test_get_logger_writes_to_a_file_and_adds_one_handler(name, tmp_path):
     logger = log.get_logger(name, filename=str(tmp_path / "x.log"), level=log.INFO)
     assert log.get_logger(name, level=log.ERROR) is logger and len(logger.handlers) == 1
     logger.info("in the file")
     assert (tmp_path / "x.log").read_text() == "in the file\n"
 
 
-def test_root_is_left_alone():
+def test_get_logger_without_a_name_keeps_root_handlers():
     before = list(logging.getLogger().handlers)
     assert log.get_logger() is logging.getLogger()
     assert logging.getLogger().handlers == before
 
 
-def test_old_spelling(name):
+def test_getLogger_is_deprecated(name):
     with pytest.warns(DeprecationWarning, match="get_logger"):
         assert log.getLogger(name).name == name
 
 
-# -- messages never configure logging: a later ``logging.basicConfig`` of the user takes effect -
+# -- messages do not configure logging, so a later ``logging.basicConfig`` takes effect ----------
 
 
-def test_messages_add_no_handler(tmp_path, monkeypatch):
-    """``logging.info`` would add one, and so make the user's configuration void."""
+def test_log_messages_add_no_root_handler(tmp_path, monkeypatch):
+    """``logging.info`` would add one and override the user's configuration."""
     monkeypatch.setattr(logging.root, "handlers", [])
     (tmp_path / "data.zip").write_bytes(b"")
     mx.test_utils.download("http://localhost/data.zip", dirname=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Old packages find NumPy's old names; NumPy itself stays as it is."""
+"""Names that NumPy removed are available in listed packages, and NumPy itself is unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def width():
 """
 
 
-def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
+def test_old_numpy_names_are_available_in_listed_packages(tmp_path, monkeypatch):
     package = tmp_path / "package_of_old"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -39,5 +39,5 @@ def test_modules_of_a_package_find_the_names(tmp_path, monkeypatch):
     assert sys.modules["numpy"] is np is not inner.np
 
 
-def test_only_named_packages_are_touched():
+def test_numpy_mxnet_and_torch_are_not_adjusted():
     assert all(name.partition(".")[0] not in ("numpy", "mxnet", "torch") for name in ADJUSTMENTS)

@@ -1,4 +1,4 @@
-"""Packages written for MXNet, and what they ask of it: results equal those of MXNet 1.9.1."""
+"""Programs that use MXNet as third-party packages do, compared with MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _compare(made, wanted):
 
 
 @pytest.mark.parametrize("name", SEAMS)
-def test_programs_that_use_mxnet_as_packages_do(name):
+def test_package_usage_patterns_match_mxnet(name):
     _compare(SEAMS[name](mx), ANSWERS[name])
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # those of the packages
 @pytest.mark.parametrize("name", PACKAGES)
-def test_packages(name):
+def test_installed_packages_match_mxnet(name):
     if find_spec(name) is None:
         pytest.skip(f"the package {name} is not installed")
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C while modules are imported ends a program with one line, wherever it comes."""
+"""Ctrl-C during imports ends a program with one line of output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from mxnet._process.interrupts import postpone_interrupt
 
-# Python looks for this module when the import is half done: then Ctrl-C comes.
+# Ctrl-C is sent when Python looks for this module, in the middle of the import.
 PROGRAM = """
 import signal, sys
 
@@ -35,24 +35,24 @@ def interrupt(module: str, statement: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("module", ["torch.nn", "mxnet.gluon"])
-def test_import_ends_with_a_line(module):
+def test_interrupt_during_import_prints_one_line(module):
     done = interrupt(module, "import mxnet\nprint('not reached')")
     assert (done.stdout, done.stderr) == ("", "\nInterrupted during import mxnet.\n")
-    assert done.returncode == -signal.SIGINT  # which shells report as 130
+    assert done.returncode == -signal.SIGINT  # shells report it as 130
 
 
-def test_programs_can_catch_it():
+def test_interrupt_during_import_can_be_caught():
     done = interrupt("torch.nn", CATCH + "\nimport mxnet as mx; print(mx.nd.ones(1).asscalar())")
     assert (done.stdout, done.stderr) == ("caught 2\n1.0\n", "")
 
 
 @pytest.mark.parametrize("module", ["mxnext_cli.commands", "mxnext_cli.info", "torch"])
-def test_commands_end_with_a_line(module):
+def test_interrupt_of_a_command_prints_one_line(module):
     done = interrupt(module, COMMAND)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nmx: interrupted\n")
 
 
-def test_programs_that_handle_it_and_other_threads_are_left_alone():
+def test_custom_sigint_handlers_and_other_threads_are_unaffected():
     seen: list[int] = []
     previous = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
     try:
@@ -72,7 +72,7 @@ def test_programs_that_handle_it_and_other_threads_are_left_alone():
     assert seen == [signal.SIGINT, 0]
 
 
-def test_the_second_interrupt_is_raised_at_once():
+def test_second_interrupt_is_raised_immediately():
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     reached = []
     try:

@@ -1,4 +1,4 @@
-"""What is known about memory, and giving it back."""
+"""Memory statistics, and returning freed memory to the operating system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def bytes_on_cpu():
     return int(line.split()[-1].replace(",", ""))
 
 
-def test_summary_counts_arrays_that_are_alive():
+def test_memory_summary_counts_live_arrays():
     before = bytes_on_cpu()
     kept = mx.nd.zeros((1 << 20,))
     view = kept[10:]
@@ -30,14 +30,14 @@ def test_summary_counts_arrays_that_are_alive():
     assert bytes_on_cpu() - before < 4 << 20
 
 
-def test_caches_of_any_device_can_be_emptied():
+def test_empty_cache_of_cpu_and_missing_gpu():
     mx.cpu().empty_cache()
     if not mx.context.num_gpus():
         with pytest.raises(MXNetError, match="no such GPU"):
             mx.gpu(0).empty_cache()
 
 
-def test_gradients_take_memory_when_they_are_first_used():
+def test_gradients_are_allocated_on_first_use():
     layer = mx.gluon.nn.Dense(4096, in_units=4096)
     before = mx._process.memory._process_memory()[0]
     layer.initialize()
@@ -51,13 +51,13 @@ def test_gradients_take_memory_when_they_are_first_used():
     assert layer.weight.grad().asnumpy().min() == 1
 
 
-def test_zeros_of_impossible_sizes_are_refused():
+def test_simple_bind_of_huge_shapes_raises():
     with pytest.raises(MXNetError, match="memory"):
         mx.sym.Variable("x").simple_bind(mx.cpu(), x=(1 << 45, 1 << 10))
 
 
 @pytest.mark.parametrize("size", [16, 1536])
-def test_gradients_stay_where_they_are(size):
+def test_gradients_keep_their_memory_between_steps(size):
     layer = mx.gluon.nn.Dense(size, in_units=size)
     later = mx.gluon.nn.Dense(128)  # its gradients come first
     layer.initialize()
@@ -75,7 +75,7 @@ def test_gradients_stay_where_they_are(size):
 
 
 @pytest.mark.skipif(not mx._process.memory.KEEPS_FREED_MEMORY, reason="another allocator")
-def test_gaps_are_returned_between_steps():
+def test_freed_memory_is_returned_between_steps():
     returning = mx._process.memory.GapReturning(least=1 << 20, pause=3600)
     arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
     for array in arrays:
@@ -90,7 +90,7 @@ def test_gaps_are_returned_between_steps():
 
     arrays = [mx.nd.ones((1 << 18,)) for _ in range(200)]
     del arrays
-    returning.step()  # not again within the hour
+    returning.step()  # not again within an hour
     assert mx._process.memory._process_memory()[0] - after > 100 << 20
 
 
@@ -157,7 +157,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("ways", [list(WAYS)] if hasattr(os, "fork") else [[way] for way in WAYS])
-def test_an_import_changes_nothing_in_the_process(ways):
+def test_import_does_not_change_process_state(ways):
     run = subprocess.run(
         [sys.executable, "-c", STATE_OF_A_PROCESS + IMPORTS, *ways],
         env={**os.environ, "OMP_NUM_THREADS": "2"},
@@ -166,7 +166,7 @@ def test_an_import_changes_nothing_in_the_process(ways):
     assert run.stdout.splitlines() == [WAYS[way] for way in ways], run.stderr
 
 
-def test_the_environment_is_the_same_where_torch_is_imported_by_us():
+def test_import_does_not_change_environment_variables():
     program = "import os; before = dict(os.environ); import mxnet; print(before == os.environ)"
     run = subprocess.run(
         [sys.executable, "-c", program],
@@ -175,7 +175,7 @@ def test_the_environment_is_the_same_where_torch_is_imported_by_us():
     assert run.stdout.strip() == "True"
 
 
-def test_gaps_are_returned_when_a_new_shape_is_prepared(monkeypatch):
+def test_freed_memory_is_returned_after_compiling_a_new_shape(monkeypatch):
     calls = []
     for module in (function, convolution):
         monkeypatch.setattr(module, "return_gaps", lambda: calls.append(1))

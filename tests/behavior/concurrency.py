@@ -1,4 +1,4 @@
-"""Threads and processes as MXNet's programs use them: ``python concurrency.py NAME...``.
+"""Concurrency scenarios with threads and processes: ``python concurrency.py NAME...``.
 
 Runs each scenario and prints its name; a scenario that fails or hangs ends the process with a
 traceback of all threads.
@@ -71,7 +71,7 @@ def weights(net: Any) -> np.ndarray:
 
 
 def scopes_are_each_threads_own() -> None:
-    """Contexts, names, attributes, recording and NumPy's meanings of one thread stay in it."""
+    """Contexts, names, attributes, recording and NumPy semantics are thread-local."""
 
     def work(number: int) -> list[Any]:
         seen = []
@@ -103,7 +103,7 @@ def scopes_are_each_threads_own() -> None:
 
 
 def one_file_is_saved_and_read_by_all() -> None:
-    """Whoever reads gets the file of one writer, whole."""
+    """Each reader gets a complete file of one writer."""
     path = str(Path(tempfile.mkdtemp()) / "x.params")
     mx.nd.save(path, {"w": mx.nd.zeros((500,))})
 
@@ -116,7 +116,7 @@ def one_file_is_saved_and_read_by_all() -> None:
 
 
 def training_in_each_thread() -> None:
-    """Networks with trainers, and modules, come out as if trained alone."""
+    """Networks with trainers, and modules, give the same results as in a single thread."""
     expected = weights(train(10)[0])
 
     def fit() -> np.ndarray:
@@ -135,7 +135,7 @@ def training_in_each_thread() -> None:
 
 
 def one_block_is_called_by_all() -> None:
-    """A hybridized block meets its first calls, and several shapes, in many threads."""
+    """First calls and several shapes of a hybridized block in many threads."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Flatten(), nn.Dense(3))
     net.initialize(mx.init.Xavier())

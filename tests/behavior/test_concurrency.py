@@ -1,4 +1,4 @@
-"""Programs with threads and processes do what they did with MXNet; none hangs."""
+"""Programs with threads and processes behave as in MXNet, and none hangs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROCESSES = [
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("names", [THREADS, PROCESSES], ids=["threads", "processes"])
-def test_scenarios_end_well(names: list[str]) -> None:
+def test_thread_and_process_scenarios(names: list[str]) -> None:
     environment = {**os.environ, "PYTHONPATH": str(SCRIPT.parents[2])}
     result = subprocess.run(
         [sys.executable, "-W", "ignore", str(SCRIPT), *names],

@@ -1,4 +1,4 @@
-"""No step of a small network launches more kernels, or reads more values, than the table says."""
+"""Limits for the number of kernels and host reads in steps of small networks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def limits() -> dict[str, tuple[int, int]]:
     return {row[0][2:]: (int(row[1].replace(",", "")), int(row[7])) for row in rows[1:]}
 
 
-def test_the_table_has_every_row() -> None:
+def test_count_limits_cover_every_row() -> None:
     assert list(limits()) == [row.name for row in counted.ROWS]
 
 
 @pytest.mark.parametrize(
     "row", [row for row in counted.ROWS if row.name.startswith(SMALL)], ids=lambda row: row.name
 )
-def test_counts_do_not_grow(row: counted.Row) -> None:
+def test_kernel_and_read_counts_are_within_limits(row: counted.Row) -> None:
     counts_of = re.search(r"With torch (\d+\.\d+)", TEXT)
     if counts_of is None or not torch.__version__.startswith(counts_of[1]):
         pytest.skip("another version of torch has other kernels")

@@ -1,4 +1,4 @@
-"""Real pictures end to end: a data set, a network, and the same pictures through record files."""
+"""End-to-end training on Fashion-MNIST, from arrays and from record files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_a_network_learns_clothes():
+def test_training_on_fashion_mnist_reaches_accuracy():
     mx.random.seed(3)
     training = FashionMNIST(train=True).take(15_000).transform_first(transforms.ToTensor())
     checking = FashionMNIST(train=False).transform_first(transforms.ToTensor())
@@ -60,7 +60,7 @@ def _written_as_pictures(folder: Path, count: int) -> None:
         cv2.imwrite(str(place / f"{i:05d}.png"), image.asnumpy()[:, :, 0])
 
 
-def test_the_same_pictures_through_record_files(tmp_path):
+def test_training_on_record_files_of_fashion_mnist(tmp_path):
     from mxnet.io import im2rec
 
     mx.random.seed(4)

@@ -1,4 +1,4 @@
-"""Programs as people wrote them years ago, in Python 3 spelling, run unchanged."""
+"""Old user programs, in Python 3 spelling, run unchanged."""
 
 # ruff: noqa: NPY002 (as they were written)
 
@@ -16,7 +16,7 @@ from mxnet import autograd, gluon, nd
 from tests.closeness import assert_equal_up_to_rounding
 
 
-def test_shapes_of_an_unrolled_lstm():
+def test_infer_shape_of_an_unrolled_lstm():
     audio_data = mx.sym.Variable("audio_data")
     rnn1 = mx.rnn.LSTMCell(num_hidden=256, prefix="lstm1_")
     rnn1_outputs, _ = rnn1.unroll(length=49, inputs=audio_data, merge_outputs=False)
@@ -34,7 +34,7 @@ def test_shapes_of_an_unrolled_lstm():
     assert found == ([(128, 49, 75), *weights], [(128, 512)], [])
 
 
-def test_a_loss_of_ones_own():
+def test_custom_loss_by_make_loss():
     x = mx.sym.Variable("data")
     y = mx.sym.FullyConnected(data=x, num_hidden=1)
     label = mx.sym.Variable("label")
@@ -51,7 +51,7 @@ def test_a_loss_of_ones_own():
     np.testing.assert_allclose(ex.grad_arrays[1].asnumpy()[0], wanted, rtol=1e-4)
 
 
-def test_a_label_that_is_not_named():
+def test_module_without_label_names_raises_in_init_params():
     net = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2), name="softmax"
     )
@@ -89,7 +89,7 @@ class TileLayer(mx.operator.NumpyOp):
         bottom_diff = top_diff  # noqa: F841
 
 
-def test_an_operator_of_ones_own_in_a_module():
+def test_custom_operator_in_a_module():
     batch = namedtuple("Batch", ["data"])
     a = mx.sym.Variable("data")
     custie = TileLayer(tiles=10, axis=2)
@@ -107,7 +107,7 @@ def test_an_operator_of_ones_own_in_a_module():
     assert exe.get_input_grads()[0].shape == (1, 10, 10)
 
 
-def test_groups_of_contexts():
+def test_context_groups():
     with mx.AttrScope(ctx_group="stage1"):
         data = mx.symbol.Variable("data")
         fc1 = mx.symbol.FullyConnected(data=data, name="fc1", num_hidden=128)
@@ -136,7 +136,7 @@ def _points(count=1000):
     return features, labels
 
 
-def test_linear_regression_by_hand():
+def test_linear_regression_from_scratch():
     features, labels = _points()
     batch_size = 10
 
@@ -175,7 +175,7 @@ def test_linear_regression_by_hand():
     np.testing.assert_allclose(w.asnumpy().ravel(), TRUE_W, atol=0.02)
 
 
-def test_linear_regression_by_gluon():
+def test_linear_regression_with_gluon():
     from mxnet import init
     from mxnet.gluon import data as gdata
     from mxnet.gluon import loss as gloss
@@ -202,7 +202,7 @@ def test_linear_regression_by_gluon():
     np.testing.assert_allclose(net[0].bias.data().asnumpy(), [TRUE_B], atol=0.02)
 
 
-def test_gradients_are_added_up_over_batches():
+def test_gradient_accumulation_over_batches():
     net = gluon.nn.Dense(1, in_units=2)
     net.initialize()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
@@ -223,7 +223,7 @@ def test_gradients_are_added_up_over_batches():
     assert trainer.learning_rate == 0.5
 
 
-def test_mean_and_max_print_as_they_did(capsys):
+def test_printed_gradients_of_mean_and_max(capsys):
     x = nd.array([[1, 2, 3], [3, 2, 1]])
     x.attach_grad()
     with autograd.record(False):
@@ -246,7 +246,7 @@ def test_mean_and_max_print_as_they_did(capsys):
     )
 
 
-def test_a_contrastive_loss():
+def test_contrastive_loss():
     def my_softmax_loss(l_o, r_o, y):
         margin = 1.0
         d = nd.norm(l_o - r_o, axis=1)
@@ -278,7 +278,7 @@ class MyLayer(gluon.Block):
         return self.func(x)
 
 
-def test_a_function_in_a_layer():
+def test_autograd_function_in_a_layer():
     x = mx.nd.random.uniform(shape=(10,))
     x.attach_grad()
     with mx.autograd.record():
@@ -304,7 +304,7 @@ class MLP(gluon.Block):
         return self.dense2(x)
 
 
-def test_dropout_works_in_train_mode_only(tmp_path):
+def test_dropout_is_active_only_in_train_mode(tmp_path):
     net = MLP()
     net.initialize()
     inputs = nd.array([[1, 2, 3, 4]])
@@ -317,7 +317,7 @@ def test_dropout_works_in_train_mode_only(tmp_path):
     assert_equal_up_to_rounding(again(inputs).asnumpy(), net(inputs).asnumpy())
 
 
-def test_a_dataset_of_ones_own():
+def test_custom_dataset():
     import mxnet.gluon.data as data
     import mxnet.ndarray as nd
 
@@ -341,7 +341,7 @@ def test_a_dataset_of_ones_own():
     assert [b[0].shape for b in train_data] == [(30, 2)] * 3 + [(10, 2)]
 
 
-def test_outputs_of_inner_layers():
+def test_outputs_of_intermediate_layers():
     from mxnet.gluon.model_zoo import vision
 
     resnet18 = vision.resnet18_v1()
@@ -364,7 +364,7 @@ def test_outputs_of_inner_layers():
     assert "Conv2D" in repr(resnet18.features[4][0].body[0])
 
 
-def test_export_and_load_again(tmp_path):
+def test_export_and_load_roundtrip(tmp_path):
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Dense(4, activation="relu"), gluon.nn.BatchNorm(), gluon.nn.Dense(2))
     net.initialize()
@@ -386,6 +386,6 @@ def test_export_and_load_again(tmp_path):
     np.testing.assert_allclose(again(x).asnumpy(), wanted, rtol=1e-5)
 
 
-def test_mixed_types_name_both():
+def test_error_for_mixed_dtypes_names_both():
     with pytest.raises(mx.MXNetError, match="expected int32, got float32"):
         nd.array([1], dtype="int32") + nd.array([1.0])

@@ -1,4 +1,4 @@
-"""Networks that MXNet 1.9.1 built and saved load here, and give its outputs and gradients."""
+"""Networks saved by MXNet 1.9.1 load, and give the recorded outputs and gradients."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _executor(symbol, stored):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_saved_network_gives_mxnets_numbers(name):
-    """Predicting, training and all gradients."""
+def test_outputs_and_gradients_of_saved_networks_match_mxnet(name):
+    """In prediction and training."""
     stored = _stored(name)
     symbol = mx.sym.load(str(HERE / "models" / f"{name}-symbol.json"))
     executor = _executor(symbol, stored)
@@ -49,8 +49,8 @@ def test_saved_network_gives_mxnets_numbers(name):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_built_here_it_is_the_same_network(name):
-    """Names, attributes and connections of our graph are those of the saved one."""
+def test_graph_built_by_the_program_equals_the_saved_one(name):
+    """Compare names, attributes and connections."""
     with mx.name.NameManager(), warnings.catch_warnings():
         symbol, _ = PROGRAMS[name](mx)
     saved = mx.sym.load(str(HERE / "models" / f"{name}-symbol.json"))

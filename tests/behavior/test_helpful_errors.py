@@ -1,4 +1,4 @@
-"""Mistakes of users are explained: what was given, what is needed, what to do."""
+"""Errors and warnings for user mistakes name the cause and the fix."""
 
 import warnings
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("is_hybrid", [False, True])
 @pytest.mark.parametrize("kind", [rnn.LSTM, rnn.GRU, rnn.RNN])
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2}, {"bidirectional": True}])
-def test_recurrent_layers_name_the_size_that_the_data_should_have(kind, options, is_hybrid):
+def test_recurrent_layer_error_names_the_expected_input_size(kind, options, is_hybrid):
     layer = kind(5, input_size=4, **options)
     layer.initialize()
     if is_hybrid:
@@ -23,14 +23,14 @@ def test_recurrent_layers_name_the_size_that_the_data_should_have(kind, options,
         layer(nd.ones((3, 2, 6)))
 
 
-def test_parameters_of_another_state_size_are_explained():
+def test_rnn_parameters_for_a_different_state_size_raise():
     packed = nd.ones((221,))
     with pytest.raises(mx.MXNetError, match="another state_size"):
         nd.RNN(nd.ones((3, 2, 4)), packed, nd.ones((1, 2, 5)), nd.ones((1, 2, 5)),
                state_size=5, num_layers=1, mode="lstm")  # fmt: skip
 
 
-def test_bind_names_all_missing_arrays_with_their_shapes():
+def test_bind_error_names_all_missing_arrays_and_shapes():
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc")
     with pytest.raises(ValueError, match=r"fc_weight \(3, 7\), fc_bias \(3,\)\. simple_bind"):
         net.bind(mx.cpu(), {"data": nd.ones((2, 7))})
@@ -53,7 +53,7 @@ class Broken(gluon.data.Dataset):
     "options", [{}, {"num_workers": 1}, {"num_workers": 1, "thread_pool": True}]
 )
 @pytest.mark.parametrize("error", [ValueError("bad image"), mx.MXNetError("bad image")])
-def test_errors_of_a_data_set_name_the_sample(error, options):
+def test_dataset_error_names_the_sample(error, options):
     with pytest.raises(type(error), match="bad image") as raised:
         for _ in gluon.data.DataLoader(Broken(error), 2, **options):
             pass
@@ -64,7 +64,7 @@ def test_errors_of_a_data_set_name_the_sample(error, options):
 @pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
 @pytest.mark.parametrize("is_hybrid", [False, True])
 @pytest.mark.parametrize("labels", [[1, 3], [-1, 0]])
-def test_labels_that_are_out_of_range_are_reported_once(labels, is_hybrid):
+def test_out_of_range_labels_warn_once(labels, is_hybrid):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     if is_hybrid:
         loss.hybridize()
@@ -76,7 +76,7 @@ def test_labels_that_are_out_of_range_are_reported_once(labels, is_hybrid):
 
 
 @pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
-def test_good_labels_masked_ones_and_probabilities_are_not_reported():
+def test_valid_labels_masked_labels_and_probabilities_do_not_warn():
     loss = gluon.loss.SoftmaxCrossEntropyLoss
     loss()(nd.ones((2, 3)), nd.array([0, 2]))
     loss()(nd.ones((2, 3)), nd.array([0, -1]), nd.array([[1], [0]]))
@@ -84,7 +84,7 @@ def test_good_labels_masked_ones_and_probabilities_are_not_reported():
     loss(axis=1)(nd.ones((2, 3, 4)), nd.full((2, 4), 2))
 
 
-def test_indices_beyond_the_table_are_reported_and_clipped():
+def test_out_of_range_embedding_indices_warn_and_are_clipped():
     layer = nn.Embedding(3, 2)
     layer.initialize()
     layer(nd.array([-1, 2]))  # padding
@@ -104,13 +104,13 @@ def module_with_labels(labels, classes=3, **attrs):
     return module, batch
 
 
-def test_labels_of_no_class_are_reported_by_module():
+def test_module_warns_of_out_of_range_labels():
     expected = "SoftmaxOutput 'softmax': the labels go from 1 to 7, but there are 3 classes"
     with pytest.warns(UserWarning, match=expected):
         module, batch = module_with_labels([1, 7])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        module.forward(batch)  # it was said
+        module.forward(batch)  # warns only once
         module_with_labels([0, 2])
         module_with_labels([0, -1])  # padding
         module_with_labels([0, 255], use_ignore=True, ignore_label=255)
@@ -119,7 +119,7 @@ def test_labels_of_no_class_are_reported_by_module():
         module.forward(batch, is_train=False)
 
 
-def test_indices_beyond_a_table_are_reported_by_module():
+def test_module_warns_of_out_of_range_embedding_indices():
     words = mx.sym.Embedding(mx.sym.var("data"), input_dim=5, output_dim=2, name="words")
     net = mx.sym.SoftmaxOutput(mx.sym.flatten(words), name="softmax")
     module = mx.mod.Module(net)
@@ -132,7 +132,7 @@ def test_indices_beyond_a_table_are_reported_by_module():
 
 
 @pytest.mark.filterwarnings("error")  # the settings ignore these warnings elsewhere
-def test_only_the_first_batches_are_looked_at(monkeypatch):
+def test_only_labels_of_the_first_batches_are_checked(monkeypatch):
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     for _ in range(2):
         loss(nd.ones((2, 3)), nd.array([0, 1]))

@@ -1,4 +1,4 @@
-"""Common mistakes are answered with what to write instead."""
+"""Errors for common mistakes contain a hint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mxnet.gluon import nn
 
 
 class Compute(nn.HybridBlock):
-    """A layer of the user's own, which runs one function."""
+    """A custom layer that runs one function."""
 
     def __init__(self, function: Callable) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def fit(names: list[str] | None, label: str = "lin_label", **options: Any) -> No
 NOT_A_BLOCK = r"call super\(\).__init__\(\*\*kwargs\) first in {0}.__init__"
 TAKEN = r"neither data_names nor label_names is taken for a parameter: did you mean "
 
-# The mistake, what it raises, and the hint.
+# The invalid call, its error type, and the hint.
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "lr": (lambda: mx.optimizer.SGD(lr=0.1), TypeError, "Did you mean 'learning_rate'"),
     "lr by name": (
@@ -152,24 +152,24 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_is_answered_with_a_hint(mistake: str) -> None:
+def test_error_message_contains_a_hint(mistake: str) -> None:
     program, kind, hint = MISTAKES[mistake]
     with pytest.raises(kind, match=hint):
         program()
 
 
-def test_a_module_warns_of_a_label_that_it_takes_for_a_parameter() -> None:
+def test_module_warns_of_a_label_treated_as_a_parameter() -> None:
     with pytest.warns(UserWarning, match=TAKEN + r"label_names=\['lin_label'\]"):
         mx.mod.Module(regression())
 
 
-def test_a_symbol_has_no_attributes_of_arrays() -> None:
+def test_symbols_lack_array_attributes() -> None:
     x = mx.sym.var("x")
     assert not hasattr(x, "shape")
     assert getattr(x, "ndim", None) is None
 
 
-def test_mixed_precision_needs_no_gpu() -> None:
+def test_mixed_precision_without_gpu() -> None:
     net = nn.Dense(2, in_units=3)
     net.initialize()
     net.hybridize()

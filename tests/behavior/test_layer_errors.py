@@ -1,4 +1,4 @@
-"""Errors inside blocks name the layer and speak MXNet's words, eager and hybridized alike."""
+"""Errors inside blocks name the layer and use MXNet's terms, eager and hybridized."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TORCH_WORDS = ("mat1", "mat2", "tensor", "Double", "Half", "running_mean", "aten
 
 
 class Compute(nn.HybridBlock):
-    """A layer of the user's own, which runs one function."""
+    """A custom layer that runs one function."""
 
     def __init__(self, function: Callable) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Compute(nn.HybridBlock):
 
 
 class Net(nn.HybridBlock):
-    """A network whose second feature is the mistaken layer."""
+    """A network whose second feature is the layer with the error."""
 
     def __init__(self, layer: nn.HybridBlock) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Net(nn.HybridBlock):
         return self.features(x)
 
 
-# What is wrong: the layer, the shape and type of the data, and what the message must say.
+# Invalid calls: the layer, shape and dtype of the data, and required parts of the message.
 MISTAKES: dict[str, tuple[Callable[[], nn.HybridBlock], tuple[int, ...], str, list[str]]] = {
     "dense of another width": (
         lambda: nn.Dense(3, in_units=5),
@@ -136,7 +136,7 @@ MISTAKES: dict[str, tuple[Callable[[], nn.HybridBlock], tuple[int, ...], str, li
 def failure(
     layer: nn.HybridBlock, data: mx.nd.NDArray, is_hybrid: bool, is_initialized: bool = True
 ) -> Exception:
-    """Return what a network with a mistaken layer raises."""
+    """Return the error that a network with an invalid layer raises."""
     net = Net(layer)
     if is_initialized:
         net.initialize()
@@ -149,7 +149,7 @@ def failure(
 
 @pytest.mark.parametrize("is_hybrid", [False, True], ids=["eager", "hybridized"])
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_names_layer_shapes_and_types(mistake: str, is_hybrid: bool) -> None:
+def test_layer_error_names_layer_shapes_and_dtypes(mistake: str, is_hybrid: bool) -> None:
     layer, shape, dtype, parts = MISTAKES[mistake]
     error = failure(layer(), mx.nd.ones(shape, dtype=dtype), is_hybrid)
     text = str(error)
@@ -160,7 +160,7 @@ def test_a_mistake_names_layer_shapes_and_types(mistake: str, is_hybrid: bool) -
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_module_names_the_same_layer_with_the_same_error(mistake: str) -> None:
+def test_module_error_names_the_same_layer(mistake: str) -> None:
     make, shape, dtype, _ = MISTAKES[mistake]
     layer = make()
     eager = failure(make(), mx.nd.ones(shape, dtype=dtype), False)
@@ -180,7 +180,7 @@ def test_a_module_names_the_same_layer_with_the_same_error(mistake: str) -> None
     sys.version_info < (3, 11), reason="Python 3.10 restores tracebacks of errors raised again"
 )
 @pytest.mark.parametrize("is_hybrid", [False, True], ids=["eager", "hybridized"])
-def test_a_traceback_shows_the_users_lines_alone(is_hybrid: bool) -> None:
+def test_traceback_shows_only_user_code(is_hybrid: bool) -> None:
     error = failure(nn.Dense(3, in_units=5), mx.nd.ones((2, 4)), is_hybrid)
     shown = "".join(traceback.format_exception(error)).splitlines()
     files = {line.split('"')[1] for line in shown if line.startswith("  File ")}
@@ -188,7 +188,7 @@ def test_a_traceback_shows_the_users_lines_alone(is_hybrid: bool) -> None:
     assert len(shown) <= 15
 
 
-def test_full_tracebacks_are_shown_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_traceback_is_shown_with_MXNET_FULL_TRACEBACK(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MXNET_FULL_TRACEBACK", "1")
     error = failure(nn.Dense(3, in_units=5), mx.nd.ones((2, 4)), False)
     frames = traceback.extract_tb(error.__traceback__)
@@ -197,20 +197,20 @@ def test_full_tracebacks_are_shown_on_request(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("is_hybrid", [False, True], ids=["eager", "hybridized"])
-def test_a_layer_without_initialization_is_named(is_hybrid: bool) -> None:
+def test_error_names_an_uninitialized_layer(is_hybrid: bool) -> None:
     layer = nn.Dense(3, in_units=4)
     text = str(failure(layer, mx.nd.ones((2, 4)), is_hybrid, is_initialized=False))
     assert f"Parameter '{layer.weight.name}' has not been initialized" in text
     assert f"In layer Net.features.1 (Dense '{layer.name}')." in text
 
 
-def test_data_on_another_context_names_the_layer() -> None:
+def test_error_for_data_on_a_wrong_context_names_the_layer() -> None:
     text = str(failure(nn.Dense(3, in_units=4), mx.nd.ones((2, 4), ctx=mx.cpu(1)), False))
     assert "was not initialized on context cpu(1)" in text
     assert "In layer Net.features.1 (Dense" in text
 
 
-def test_an_error_of_the_users_own_keeps_its_text_and_line() -> None:
+def test_error_in_user_code_keeps_its_text_and_line() -> None:
     def convert(F: Any, x: Any) -> Any:
         return int("seven")
 
@@ -223,7 +223,7 @@ def test_an_error_of_the_users_own_keeps_its_text_and_line() -> None:
         assert error.__notes__[0].startswith("In layer Net.features.1 (Compute")
 
 
-def test_an_error_that_a_kernel_raised_for_a_reason_of_the_user_keeps_its_cause() -> None:
+def test_error_raised_by_user_code_keeps_its_cause() -> None:
     def refuse(F: Any, x: Any) -> Any:
         try:
             return int("seven")
@@ -234,13 +234,13 @@ def test_an_error_that_a_kernel_raised_for_a_reason_of_the_user_keeps_its_cause(
     assert isinstance(error.__cause__, ValueError)
 
 
-def test_an_error_with_a_layer_can_be_pickled_and_copied() -> None:
+def test_layer_error_can_be_pickled_and_copied() -> None:
     error = failure(nn.Dense(3, in_units=5), mx.nd.ones((2, 4)), False)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert str(copy.copy(error)) == str(error)
 
 
-def test_a_block_that_nothing_registered_is_named_by_its_class() -> None:
+def test_error_names_an_unregistered_block_by_its_class() -> None:
     class Holder(nn.Block):
         def __init__(self) -> None:
             super().__init__()

@@ -1,4 +1,4 @@
-"""What MXNet 1.9.1 raised for a misuse is still what a program's `except` catches."""
+"""Errors of invalid calls have the exception types of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDED = json.loads((HERE / "misuses.json").read_text(encoding="utf-8"))
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Return the names that the programs use; they write to a folder of their own."""
+    """Return the names that the expressions use; files go to a temporary folder."""
     names = {"mx": mx, "np": np}
     exec(SETUP, names)
     logging.disable(logging.CRITICAL)
@@ -29,12 +29,12 @@ def space(tmp_path_factory: pytest.TempPathFactory) -> Any:
     logging.disable(logging.NOTSET)
 
 
-def test_every_misuse_is_recorded() -> None:
+def test_every_error_case_is_recorded() -> None:
     assert sorted(RECORDED) == sorted(EXPRESSIONS)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_an_old_except_clause_catches_it(space: dict[str, Any]) -> None:
+def test_error_has_the_exception_type_of_mxnet(space: dict[str, Any]) -> None:
     def check(expression: str) -> None:
         with pytest.raises(BaseException) as caught:
             repr(eval(expression, space))

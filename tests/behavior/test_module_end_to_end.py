@@ -1,4 +1,4 @@
-"""Training by modules from data to results, as users write it."""
+"""End-to-end training with modules: data, fit, resume, results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def digits():
 
 
 @pytest.mark.slow
-def test_lenet_learns_the_digits(tmp_path):
+def test_lenet_training_on_digits_reaches_accuracy(tmp_path):
     mx.random.seed(1)
     images, labels = digits()
     train = mx.io.NDArrayIter(images[:1400], labels[:1400], 50, shuffle=True)
@@ -92,7 +92,7 @@ def language_model(stack):
     return sym_gen
 
 
-def test_a_bucketing_lstm_learns_a_language(tmp_path):
+def test_bucketing_lstm_training_lowers_perplexity(tmp_path):
     mx.random.seed(2)
     data = mx.rnn.BucketSentenceIter(sentences(), 20, buckets=[4, 7, 10], invalid_label=0)
     stack = mx.rnn.SequentialRNNCell()
@@ -111,8 +111,8 @@ def test_a_bucketing_lstm_learns_a_language(tmp_path):
         epoch_end_callback=mx.rnn.do_rnn_checkpoint(stack, str(tmp_path / "lm")),
     )
     assert set(mod._buckets) == {4, 7, 10}
-    assert seen[0] > 6  # nothing is known yet of 8 words
-    assert seen[-1] < 2.6  # two words are possible each time
+    assert seen[0] > 6  # untrained, over 8 words
+    assert seen[-1] < 2.6  # two words are possible at each step
     _, args, _ = mx.rnn.load_rnn_checkpoint(stack, str(tmp_path / "lm"), 5)
     np.testing.assert_array_equal(
         args["lstm_l0_i2h_weight"].asnumpy(), mod.get_params()[0]["lstm_l0_i2h_weight"].asnumpy()
@@ -120,7 +120,7 @@ def test_a_bucketing_lstm_learns_a_language(tmp_path):
 
 
 @pytest.mark.parametrize("kvstore", ["local", "device"])
-def test_two_contexts_give_what_one_gives(kvstore):
+def test_training_on_two_contexts_equals_one_context(kvstore):
     def trained(context):
         rng = np.random.default_rng(0)
         data = mx.io.NDArrayIter(rng.random((40, 6)), rng.integers(0, 3, 40), 8)
@@ -148,7 +148,7 @@ class Killed(BaseException):
 
 
 def run(prefix=None, kill_after=None, every=None, context=None, shuffle=True, epochs=3):
-    """Train with everything that remembers something; perhaps die after some batches."""
+    """Train with all stateful components, optionally killed after some batches."""
     mx.random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     rng = np.random.default_rng(0)
@@ -185,7 +185,7 @@ def run(prefix=None, kill_after=None, every=None, context=None, shuffle=True, ep
 
 
 def assert_same(one, other):
-    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as `resume` promises: the same kernels run on arrays of the same shapes.
     for name, value in one[0].items():
         np.testing.assert_array_equal(other[0][name], value, err_msg=name)
     assert one[1:] == other[1:]
@@ -197,12 +197,12 @@ def unbroken():
 
 
 @pytest.mark.parametrize("kill_after", [1, 3, 6, 8, 11, 17])
-def test_a_killed_run_continues_to_the_same_result(kill_after, tmp_path, unbroken):
+def test_killed_training_resumes_to_the_same_result(kill_after, tmp_path, unbroken):
     assert run(tmp_path / "r", kill_after, every=2) is None
     assert_same(unbroken, run(tmp_path / "r", every=2))
 
 
-def test_a_run_killed_again_and_again_comes_to_the_same_result(tmp_path, unbroken):
+def test_repeatedly_killed_training_resumes_to_the_same_result(tmp_path, unbroken):
     for _ in range(20):
         finished = run(tmp_path / "r", kill_after=4, every=1)
         if finished:
@@ -210,18 +210,18 @@ def test_a_run_killed_again_and_again_comes_to_the_same_result(tmp_path, unbroke
     assert_same(unbroken, finished)
 
 
-def test_a_finished_run_is_only_read(tmp_path, unbroken):
+def test_resume_of_a_finished_run_does_not_train(tmp_path, unbroken):
     run(tmp_path / "r")
     again = run(tmp_path / "r", kill_after=1)  # it would die in the first batch
     assert_same((unbroken[0],), (again[0],))
 
 
-def test_a_resumed_run_goes_on_to_more_epochs(tmp_path, unbroken):
+def test_resume_with_more_epochs_equals_uninterrupted_training(tmp_path, unbroken):
     run(tmp_path / "r", epochs=1)
     assert_same(unbroken, run(tmp_path / "r"))
 
 
-def test_two_contexts_resume_too(tmp_path):
+def test_killed_training_on_two_contexts_resumes(tmp_path):
     both = [mx.cpu(0), mx.cpu(1)]
     assert run(tmp_path / "r", 8, every=3, context=both) is None
     assert_same(run(context=both), run(tmp_path / "r", every=3, context=both))
@@ -283,8 +283,8 @@ np.savez(sys.argv[1] + "-done.npz", **params)
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
-def test_kills_lose_nothing(tmp_path):
-    """In mid-epoch and in mid-checkpoint, wherever the clock strikes.
+def test_training_resumes_after_kills_at_random_times(tmp_path):
+    """Kills within an epoch and within a checkpoint.
 
     The last run is killed at its first checkpoint and continued by a new interpreter.
     """

@@ -1,4 +1,4 @@
-"""Short programs and what MXNet 1.9.1 answers, where MXNext once answered something else."""
+"""Regression tests: short programs whose results once differed from MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numpy_mode() -> Iterator[None]:
 # -- images --------------------------------------------------------------------------------------
 
 
-def test_cubic_resizing_of_bytes_rounds_as_mxnet():
+def test_cubic_resize_of_uint8_rounds_as_mxnet():
     pixels = np.random.RandomState(3).randint(0, 256, (6, 7, 3))
     resized = mx.image.imresize(nd.array(pixels, dtype="uint8"), 10, 9, interp=2)
     expected = [106, 129, 84, 0, 81, 219, 255, 174]
@@ -33,7 +33,7 @@ def test_cubic_resizing_of_bytes_rounds_as_mxnet():
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64"])
-def test_brightness_jitter_changes_the_image_itself(dtype):
+def test_brightness_jitter_works_in_place(dtype):
     image = nd.ones((2, 2, 3), dtype=dtype)
     result = mx.image.BrightnessJitterAug(0.0)(image)
     assert result is image
@@ -50,12 +50,12 @@ def test_brightness_jitter_changes_the_image_itself(dtype):
     ],
     ids=lambda augmenter: type(augmenter).__name__,
 )
-def test_color_augmenters_change_float_images_in_place(augmenter):
+def test_color_augmenters_work_in_place_on_float_images(augmenter):
     image = nd.array(np.arange(12).reshape(2, 2, 3))
     assert augmenter(image) is image
 
 
-def test_color_normalize_writes_into_its_argument():
+def test_color_normalize_works_in_place():
     image = nd.full((2, 2, 3), 30)
     result = mx.image.color_normalize(image, nd.array([1, 2, 3]), nd.array([2, 2, 2]))
     assert result is image
@@ -76,7 +76,7 @@ def test_image_iterators_log_the_number_of_threads(caplog, monkeypatch):
 # -- arrays and symbols --------------------------------------------------------------------------
 
 
-def test_from_numpy_shares_an_array_that_was_shared_before():
+def test_from_numpy_shares_memory_when_called_twice():
     values = np.array([1, 2, 3])
     first, second = nd.from_numpy(values), nd.from_numpy(values)
     second[2] = 100
@@ -84,7 +84,7 @@ def test_from_numpy_shares_an_array_that_was_shared_before():
     assert not values.flags.writeable
 
 
-def test_from_numpy_copies_memory_that_cannot_be_written():
+def test_from_numpy_copies_read_only_memory():
     text = b"abc"
     array = nd.from_numpy(np.frombuffer(text, np.uint8))
     array[0] = 0
@@ -100,12 +100,12 @@ def test_from_numpy_copies_memory_that_cannot_be_written():
         (slice(0, 0), TypeError),
     ],
 )
-def test_symbol_slices_without_outputs_raise_errors_of_mxnet(index, error):
+def test_empty_symbol_slices_raise(index, error):
     with pytest.raises(error, match="selects none of the 1 outputs"):
         sym.Variable("x")[index]
 
 
-def test_types_of_where_with_two_types_are_unknown():
+def test_infer_type_of_where_with_mixed_dtypes_warns():
     x, y = sym.Variable("x"), sym.Variable("y")
     for symbol in (sym.where(x > 0, x, y), sym.where(x > 0, x, y) + 1):
         with pytest.warns(UserWarning, match="Cannot decide type"):
@@ -115,13 +115,13 @@ def test_types_of_where_with_two_types_are_unknown():
 
 
 @pytest.mark.usefixtures("numpy_mode")
-def test_tensorsolve_takes_a_right_side_with_more_axes():
+def test_tensorsolve_broadcasts_a_right_hand_side_with_more_axes():
     a = mx.np.random.uniform(size=(1, 12, 4, 1, 3))
     assert mx.np.linalg.tensorsolve(a, mx.np.ones((1, 2, 1, 2, 1, 3, 1))).shape == (4, 1, 3)
 
 
 @pytest.mark.usefixtures("numpy_mode")
-def test_resize_in_a_hybridized_block_takes_empty_arrays():
+def test_resize_of_empty_arrays_in_a_hybridized_block():
     class Resized(gluon.HybridBlock):
         def hybrid_forward(self, F, a):
             return F.np.resize(a, (2, 2))
@@ -140,13 +140,13 @@ def test_resize_in_a_hybridized_block_takes_empty_arrays():
 
 
 @pytest.mark.usefixtures("numpy_mode")
-def test_take_from_an_empty_axis_is_an_index_error():
+def test_take_from_an_empty_axis_raises():
     with pytest.raises(IndexError, match="axis without elements"):
         mx.np.take(mx.np.zeros((0,)), mx.np.array([0]), mode="wrap")
 
 
 @pytest.mark.usefixtures("numpy_mode")
-def test_containers_of_numpy_functions():
+def test_return_types_of_numpy_functions():
     assert type(mx.np.linalg.slogdet(mx.np.eye(2))) is list
     assert type(mx.np.average(mx.np.ones((2, 3)), returned=True)) is list
     assert type(mx.np.alltrue(mx.np.ones(2))) is np.bool_
@@ -158,7 +158,7 @@ def test_containers_of_numpy_functions():
 @pytest.mark.parametrize(
     ("shape", "axis", "start"), [((), 0, 0), ((2, 3), 2, 0), ((2, 3), 1, 3), ((2, 3), 1, -3)]
 )
-def test_rollaxis_beyond_the_axes_is_an_axis_error(shape, axis, start):
+def test_rollaxis_with_an_invalid_axis_raises(shape, axis, start):
     with pytest.raises(np.exceptions.AxisError):
         mx.np.rollaxis(mx.np.ones(shape), axis, start)
 
@@ -166,7 +166,7 @@ def test_rollaxis_beyond_the_axes_is_an_axis_error(shape, axis, start):
 # -- metrics -------------------------------------------------------------------------------------
 
 
-def test_custom_metric_with_extra_outputs_takes_a_bare_array_as_rows():
+def test_custom_metric_with_a_single_array_and_extra_outputs():
     metric = mx.metric.CustomMetric(lambda label, pred: label.size, allow_extra_outputs=True)
     metric.update(nd.array([0, 1, 2, 1]), nd.ones((4, 2)))
     assert metric.get()[1] == 1
@@ -186,7 +186,7 @@ def test_custom_metric_with_extra_outputs_takes_a_bare_array_as_rows():
         ("pcc", (3,), np.exceptions.AxisError),
     ],
 )
-def test_metrics_refuse_scores_without_classes_with_errors_of_mxnet(name, shape, error):
+def test_metrics_raise_if_scores_lack_a_class_axis(name, shape, error):
     with pytest.raises(error):
         mx.metric.create(name).update([nd.zeros(2)], [nd.ones(shape)])
 
@@ -194,7 +194,7 @@ def test_metrics_refuse_scores_without_classes_with_errors_of_mxnet(name, shape,
 # -- monitors ------------------------------------------------------------------------------------
 
 
-def test_monitor_callbacks_get_names_as_bytes():
+def test_monitor_callback_receives_names_as_bytes():
     names = []
     symbol = sym._internal._mul_scalar(sym.Variable("x"), scalar=2, name="double")
     executor = symbol.bind(mx.cpu(), {"x": nd.ones(2)})
@@ -203,7 +203,7 @@ def test_monitor_callbacks_get_names_as_bytes():
     assert names == ["double_output"]
 
 
-def test_operator_hooks_get_names_as_bytes():
+def test_operator_hook_receives_names_as_bytes():
     calls = []
     layer = gluon.nn.Dense(2, prefix="fc_")
     layer.initialize()
@@ -230,7 +230,7 @@ def lars_weights(count, per_call):
     return [f"{w.asscalar():.7f}" for w in weights]
 
 
-def test_lars_corrects_the_momentum_of_the_first_parameters_of_a_step():
+def test_lars_momentum_correction_in_the_first_step():
     assert lars_weights(6, 6) == ["0.9996942"] * 4 + ["0.9994606"] * 2
     assert lars_weights(2, 1) == ["0.9996942", "0.9994606"]
 
@@ -265,7 +265,7 @@ def test_states_of_sgd_with_momentum_do_not_load_without_multi_precision():
 
 
 @pytest.mark.filterwarnings("ignore:Accumulating with float16")
-def test_plain_states_of_nag_load_with_multi_precision():
+def test_nag_states_without_master_weights_load_with_multi_precision():
     weight = nd.ones(4, dtype="float16")
     source = mx.optimizer.get_updater(mx.optimizer.NAG(momentum=0.9))
     source(0, weight, weight)
@@ -275,12 +275,12 @@ def test_plain_states_of_nag_load_with_multi_precision():
     np.testing.assert_allclose(weight.asnumpy(), 0.954, rtol=1e-3)
 
 
-def test_group_adagrad_refuses_vectors_with_an_assertion():
+def test_group_adagrad_raises_for_vectors():
     with pytest.raises(AssertionError, match="works on matrices"):
         mx.optimizer.create("groupadagrad").create_state(0, nd.ones(3))
 
 
-def test_adadelta_asks_its_scheduler_only_for_the_learning_rate():
+def test_adadelta_calls_its_scheduler_only_for_the_learning_rate():
     calls = []
 
     class Counting(mx.lr_scheduler.LRScheduler):
@@ -297,7 +297,7 @@ def test_adadelta_asks_its_scheduler_only_for_the_learning_rate():
     assert calls == [3]
 
 
-def test_loading_states_of_lbsgd_logs_nothing(caplog):
+def test_lbsgd_set_states_logs_nothing(caplog):
     updater = mx.optimizer.get_updater(mx.optimizer.create("lbsgd"))
     states = updater.get_states(dump_optimizer=True)
     with caplog.at_level(logging.INFO):
@@ -305,14 +305,14 @@ def test_loading_states_of_lbsgd_logs_nothing(caplog):
     assert not caplog.records
 
 
-def test_dumps_of_constant_writes_lists_into_its_arguments():
+def test_constant_dumps_converts_its_arguments_to_lists():
     constant = mx.init.Constant(np.ones(2))
     constant.dumps()
     assert constant._kwargs == {"value": [1.0, 1.0]}
 
 
 @pytest.mark.parametrize(("first", "second"), [({"centered": True}, {}), ({}, {"centered": True})])
-def test_states_of_another_number_are_a_value_error(first, second):
+def test_wrong_number_of_states_raises(first, second):
     weight = nd.ones(2)
     source = mx.optimizer.get_updater(mx.optimizer.RMSProp(**first))
     source(0, weight, weight)

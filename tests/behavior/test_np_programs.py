@@ -1,4 +1,4 @@
-"""Whole programs under ``npx.set_np()`` give what MXNet 1.9.1 gave, step by step."""
+"""Training programs under ``npx.set_np()`` match MXNet 1.9.1 at every step."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def numpy_semantics() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", np_programs.PROGRAMS)
-def test_every_step_equals_mxnet(name: str) -> None:
-    """Losses, errors and outputs of each step."""
+def test_every_step_matches_mxnet(name: str) -> None:
+    """Compare losses, errors and outputs of each step."""
     program = importlib.import_module(f"tests.golden.record.np_programs.{name}")
     wanted = json.loads((ANSWERS / f"{name}.json").read_text(encoding="utf-8"))
     given = program.train(mx)

@@ -1,4 +1,4 @@
-"""Gluon programs of books and courses, run unchanged."""
+"""Gluon programs from books and courses run unchanged."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 
-def test_rnn_from_scratch_whose_detach_is_thrown_away():
-    """``s.detach()`` makes a new array; the program never used it and trained all the same."""
+def test_rnn_from_scratch_that_discards_detach():
+    """The program calls ``s.detach()`` without using the result, and still trains."""
     rs = np.random.RandomState(0)
     corpus, vocab_size, num_hiddens = rs.randint(0, 5, 40), 5, 4
 
@@ -63,7 +63,7 @@ def test_rnn_from_scratch_whose_detach_is_thrown_away():
     assert perplexities[-1] < perplexities[0]
 
 
-def test_second_derivative_takes_the_first_of_a_list():
+def test_second_derivative_by_grad_and_backward():
     x = nd.array([1.0, 2.0, 3.0])
     x.attach_grad()
     with autograd.record():
@@ -73,7 +73,7 @@ def test_second_derivative_takes_the_first_of_a_list():
     np.testing.assert_allclose(x.grad.asnumpy(), -np.sin([1, 2, 3]), rtol=1e-6)
 
 
-def test_pooling_after_flatten_is_a_mistake():
+def test_pooling_after_flatten_raises():
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.Flatten(), nn.GlobalAvgPool2D(), nn.Dense(2))
     net.initialize()

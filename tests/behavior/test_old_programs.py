@@ -1,4 +1,4 @@
-"""Programs as people wrote them for MXNet, and the numbers that MXNet gave them."""
+"""Old user programs give the numbers that MXNet gave."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def random_parameters(symbol, rng, scale, **shapes):
     return {n: mx.nd.array(rng.randn(*s) * scale) for n, s in named if n not in shapes}
 
 
-def test_an_expression_with_powers_trains_by_an_executor() -> None:
+def test_executor_gradients_of_an_expression_with_powers() -> None:
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     arrays = {"a": mx.nd.array([1, 2]), "b": mx.nd.array([3, 4])}
     grads = {n: mx.nd.zeros(2) for n in arrays}
@@ -29,7 +29,7 @@ def test_an_expression_with_powers_trains_by_an_executor() -> None:
     np.testing.assert_allclose(grads["b"].asnumpy(), [6.111111, 8.125], rtol=1e-6)
 
 
-def test_siamese_branches_share_weights_and_a_written_loss() -> None:
+def test_siamese_branches_with_shared_weights_and_custom_loss() -> None:
     rng = np.random.RandomState(0)
     weight, bias = mx.sym.Variable("sw"), mx.sym.Variable("sb")
 
@@ -93,7 +93,7 @@ def perplexity(label, pred):
     return np.exp(-np.log(np.maximum(1e-10, pred[np.arange(len(rows)), rows])).mean())
 
 
-def test_a_hand_written_lstm_learns_the_next_word() -> None:
+def test_lstm_from_scratch_predicts_the_next_word() -> None:
     rng = np.random.RandomState(0)
     net = written_lstm(steps=4, words=7, hidden=5, width=3)
     states = {f"l{i}_init_{n}": (2, 5) for i in range(2) for n in "ch"}
@@ -115,7 +115,7 @@ def test_a_hand_written_lstm_learns_the_next_word() -> None:
     assert found == pytest.approx(4.984434, abs=1e-3)
 
 
-def test_a_picture_is_painted_by_its_gradient() -> None:
+def test_style_transfer_optimizes_the_image() -> None:
     rng = np.random.RandomState(0)
     net = mx.sym.Variable("data")
     for name, filters in (("1", 3), ("2", 4)):
@@ -154,7 +154,7 @@ def test_a_picture_is_painted_by_its_gradient() -> None:
     np.testing.assert_allclose(values, [29.509993, 0.6041037, 3.013752], rtol=1e-4)
 
 
-def test_a_residual_unit_strides_by_a_narrow_kernel_of_one() -> None:
+def test_gradient_of_a_strided_1x1_convolution_in_a_residual_unit() -> None:
     data = mx.sym.Variable("data")
     wide = mx.sym.Convolution(data, kernel=(3, 3), num_filter=4, pad=(1, 1), name="c0")
     options = {"num_filter": 8, "stride": (2, 2), "no_bias": True}
@@ -172,7 +172,7 @@ def test_a_residual_unit_strides_by_a_narrow_kernel_of_one() -> None:
     np.testing.assert_allclose(grad, expected, rtol=1e-5)
 
 
-def test_a_metric_of_several_values_is_logged_by_its_own_names(caplog) -> None:
+def test_metric_with_several_values_is_logged_by_name(caplog) -> None:
     class Both(mx.metric.EvalMetric):
         def __init__(self):
             super().__init__("both")
@@ -208,19 +208,19 @@ def test_a_metric_of_several_values_is_logged_by_its_own_names(caplog) -> None:
         lambda: mx.sym.load("no-such-file.json"),
     ],
 )
-def test_what_mxnet_refused_is_refused(wrong) -> None:
+def test_invalid_calls_raise_as_in_mxnet(wrong) -> None:
     with pytest.raises(mx.base.MXNetError):
         wrong()
 
 
-def test_other_mistakes_keep_their_classes(tmp_path: Path) -> None:
+def test_error_types_for_wrong_keys(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="str->NDArray"):
         mx.nd.save(str(tmp_path / "x"), {1: mx.nd.ones(1)})
     with pytest.raises(ValueError, match="strings"):
         mx.sym.Variable("x", attr={"key": 1})
 
 
-def test_several_results_come_as_a_list() -> None:
+def test_multiple_results_are_returned_as_a_list() -> None:
     counts = mx.nd.histogram(mx.nd.array([1, 2, 2, 5]), bins=3, range=(0, 6))
     assert isinstance(counts, list)
     _, variables = mx.nd.contrib.while_loop(

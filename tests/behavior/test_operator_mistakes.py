@@ -1,8 +1,7 @@
-"""Common mistakes with every operator raise, in each way to call it, what MXNet 1.9.1 raised.
+"""Invalid operator calls raise the exception types of MXNet 1.9.1, in every way to call them.
 
-An `except` that was written for MXNet catches our error. Where MXNet refuses, we may not; where it
-goes on, an error of ours is one that `docs/differences.md` speaks of. And an `except` that was
-written for one way to call an operator catches the error of the others.
+An `except` clause written for MXNet catches our error. We do not raise where MXNet does not, except
+for the cases in `docs/differences.md`. The ways to call an operator raise compatible types.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tests.golden.record.operator_mistakes import Mistake, error_of, mistakes, m
 
 MISTAKES = mistakes()
 RECORDED = json.loads((HERE / "operator_mistakes.json").read_text(encoding="utf-8"))
-# Where MXNet reads beyond its arrays, ignores attributes, or reads arguments by other positions.
+# MXNet reads out of bounds, ignores attributes, or assigns arguments to other positions.
 GOES_ON = {
     *("BatchNorm", "_contrib_BatchNormWithReLU", "Correlation", "LRN", "_contrib_MultiBoxPrior"),
     *("LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput", "where"),
@@ -55,7 +54,7 @@ def recorded_class(mode: str, mistake: Mistake) -> str:
 
 
 def check_class(mode: str, mistake: Mistake, error: Exception | None) -> None:
-    """Raise if our error is one that an old program does not expect."""
+    """Raise if our error is not of the type that MXNet raised."""
     if error is None:
         return
     assert str(error), "an error without words"
@@ -68,12 +67,12 @@ def check_class(mode: str, mistake: Mistake, error: Exception | None) -> None:
 
 
 def check_agreement(mistake: Mistake, errors: dict[str, Exception | None]) -> None:
-    """Raise if an `except` for one way to call does not catch the error of another."""
+    """Raise if one way to call raises an incompatible error type."""
     if mistake.what in OTHER_COUNT or "executor" not in errors:
         return
     classes = {mode: type(error) for mode, error in errors.items()}
     module, executor = classes.pop("module"), classes["executor"]
-    # A Module makes its parameters by what it can infer: it may not know, or make others.
+    # A Module creates its parameters from inferred shapes, which can be unknown or different.
     assert module in (type(None), executor) or issubclass(module, mx.MXNetError), module
     if mistake.op in MIXES_DTYPES and executor is mx.error.DTypeError:
         del classes["executor"]
@@ -82,7 +81,7 @@ def check_agreement(mistake: Mistake, errors: dict[str, Exception | None]) -> No
 
 
 def check(mistake: Mistake) -> None:
-    """Make one mistake in each way."""
+    """Make one invalid call in each way."""
     errors = {mode: error_of(mx, mode, mistake) for mode in modes_of(mistake)}
     for mode, error in errors.items():
         check_class(mode, mistake, error)
@@ -91,7 +90,7 @@ def check(mistake: Mistake) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(PARTS))
-def test_an_except_clause_for_mxnet_or_another_mode_catches_it(part: int) -> None:
+def test_error_types_match_mxnet_in_every_call_mode(part: int) -> None:
     cases = {
         f"{op}: {what}": mistake
         for op in sorted(MISTAKES)[part::PARTS]
@@ -100,7 +99,7 @@ def test_an_except_clause_for_mxnet_or_another_mode_catches_it(part: int) -> Non
     check_each(cases, check)
 
 
-def test_every_mistake_is_recorded() -> None:
+def test_every_operator_error_case_is_recorded() -> None:
     assert {op: sorted(m) for op, m in RECORDED.items()} == {
         op: sorted(m) for op, m in MISTAKES.items()
     }

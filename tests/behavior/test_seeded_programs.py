@@ -16,8 +16,8 @@ ANSWERS = json.loads((HERE / "seeded_programs.json").read_text(encoding="utf-8")
 
 @pytest.mark.filterwarnings("ignore:mxnet.model.FeedForward")
 @pytest.mark.parametrize("name", seeded_programs.PROGRAMS)
-def test_every_number_equals_mxnet(name: str) -> None:
-    """Orders of samples, losses, metrics and what the streams give afterwards."""
+def test_seeded_programs_match_mxnet(name: str) -> None:
+    """Compare sample orders, losses, metrics and the random state afterwards."""
     rows = seeded_programs.run(mx, name)
     assert len(rows) == len(ANSWERS[name])
     for number, (row, wanted) in enumerate(zip(rows, ANSWERS[name], strict=True)):

@@ -1,4 +1,4 @@
-"""Families of small questions have the answers of MXNet 1.9.1: `tests/golden/record/sweeps`."""
+"""Families of expressions, compared with MXNet 1.9.1: `tests/golden/record/sweeps`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SWEEPS = sorted(path.stem for path in (HERE / "sweeps").glob("*.json"))
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_sweep(name: str) -> None:
-    """Values, shapes and dtypes are equal; what MXNet refuses is not recorded."""
+def test_sweep_of_calls_matches_mxnet(name: str) -> None:
+    """Compare values, shapes and dtypes. Calls that raise in MXNet are not recorded."""
     sweep = importlib.import_module(f"tests.golden.record.sweeps.{name}")
     recorded = json.loads((HERE / "sweeps" / f"{name}.json").read_text())
     answers = Expressions(f"sweeps/{name}.json", sweep.SETUP, NAMES, atol=1e-6)
@@ -38,6 +38,6 @@ def test_sweep(name: str) -> None:
 
 
 def _check_table(description: Any, recorded: Any) -> None:
-    """Compare lines of words; where MXNet says error, anything may be."""
+    """Compare lines of words; where MXNet has an error, any word is accepted."""
     pairs = zip(description["text"].split(), recorded["text"].split(), strict=True)
     assert all(theirs in (ours, "error") for ours, theirs in pairs), (description, recorded)

@@ -1,4 +1,4 @@
-"""What programs print, log and warn of is what MXNet 1.9.1 printed, logged and warned of."""
+"""Printed text, log lines and warnings of programs match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_every_program_is_recorded() -> None:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what each program does here, in the order in which MXNet ran them."""
+    """Return the output of each program, in the order in which MXNet ran them."""
     mx.util._log_once.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("texts"))
@@ -57,7 +57,7 @@ def _check(answers: dict[str, Any], compare: Callable[[str, Any, Any], None]) ->
 
 
 @pytest.mark.slow
-def test_printed_lines(answers: dict[str, Any]) -> None:
+def test_printed_lines_match_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         lines = [line for line in ours["out"] if not line.startswith(EXTRA_LINES)]
         assert lines == theirs["out"]
@@ -66,7 +66,7 @@ def test_printed_lines(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_logged_lines(answers: dict[str, Any]) -> None:
+def test_logged_lines_match_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         assert ours["log"] == theirs["log"]
 
@@ -74,8 +74,8 @@ def test_logged_lines(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_warnings(answers: dict[str, Any]) -> None:
-    """Classes and beginnings of warnings; ours may say more."""
+def test_warnings_match_mxnet(answers: dict[str, Any]) -> None:
+    """Compare categories and the first words; our warnings may be longer."""
 
     def begin(warning: str) -> list[str]:
         return warning.split()[:6]
@@ -87,7 +87,7 @@ def test_warnings(answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_messages_have_the_phrases_that_people_look_for(answers: dict[str, Any]) -> None:
+def test_error_messages_contain_the_phrases_of_mxnet(answers: dict[str, Any]) -> None:
     def compare(key: str, ours: Any, theirs: Any) -> None:
         assert (ours["error"] is None) == (theirs["error"] is None)
         if ours["error"] is not None:

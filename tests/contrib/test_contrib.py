@@ -12,7 +12,7 @@ import mxnet as mx
 from mxnet.contrib import autograd
 
 
-def test_namespaces_are_those_of_nd_and_sym():
+def test_contrib_namespaces_alias_nd_and_sym():
     assert mx.contrib.nd is mx.contrib.ndarray
     assert mx.contrib.nd.box_iou is mx.nd.contrib.box_iou
     assert mx.contrib.sym.box_iou is mx.sym.contrib.box_iou
@@ -25,7 +25,7 @@ def test_namespaces_are_those_of_nd_and_sym():
 
 
 class TestAutograd:
-    def test_sections_train_and_record_together(self):
+    def test_train_section_sets_training_and_recording(self):
         def state():
             return mx.autograd.is_training(), mx.autograd.is_recording()
 
@@ -60,7 +60,7 @@ class TestAutograd:
         assert [g.asscalar() for g in grads] == wanted
         assert loss.asscalar() == 10
 
-    def test_grad_of_several_outputs(self):
+    def test_grad_sums_over_several_outputs(self):
         (grad,) = autograd.grad(lambda x: [x * x, x])(mx.nd.array([3.0]))
         assert grad.asscalar() == 7
         with pytest.raises(AssertionError, match="should NDArray"):
@@ -73,7 +73,7 @@ class TestDataLoaderIter:
         pairs = mx.gluon.data.ArrayDataset(data, label)
         return mx.gluon.data.DataLoader(pairs, batch_size=3, **options)
 
-    def test_batches_and_padding(self):
+    def test_dataloader_iter_pads_the_last_batch(self):
         it = mx.contrib.io.DataLoaderIter(self.loader())
         assert it.provide_data == [("data", (3, 4))]
         assert it.provide_label == [("softmax_label", (3,))]
@@ -84,17 +84,17 @@ class TestDataLoaderIter:
             assert batches[-1].label[0].asnumpy().tolist() == [6, 0, 0]
             it.reset()
 
-    def test_names_and_dtype(self):
+    def test_dataloader_iter_names_and_dtype(self):
         it = mx.contrib.io.DataLoaderIter(self.loader(), "x", "y", "float64")
         assert (it.provide_data[0].name, it.provide_label[0].name) == ("x", "y")
         assert it.next().data[0].dtype == np.float64
         assert it.getindex() is None
 
-    def test_no_batch_yet(self):
+    def test_dataloader_iter_getdata_before_next_raises(self):
         with pytest.raises(ValueError, match="no batch"):
             mx.contrib.io.DataLoaderIter(self.loader()).getdata()
 
-    def test_it_feeds_a_module(self):
+    def test_dataloader_iter_trains_a_module(self):
         net = mx.sym.SoftmaxOutput(
             mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=7), name="softmax"
         )
@@ -108,7 +108,7 @@ class TestTensorBoard:
     def param(self, metric):
         return mx.model.BatchEndParam(epoch=3, nbatch=1, eval_metric=metric, locals=None)
 
-    def test_values_go_to_the_writer(self, monkeypatch):
+    def test_log_metrics_callback_writes_scalars(self, monkeypatch):
         written = []
 
         class Writer:
@@ -128,7 +128,7 @@ class TestTensorBoard:
         callback(self.param(None))
         assert written == [("logs", "train-loss", 2.0, 3)]
 
-    def test_missing_package(self, monkeypatch):
+    def test_missing_tensorboard_package_raises(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
         with pytest.raises(mx.MXNetError, match=r"pip install 'mxnext\[tensorboard\]'"):
             mx.contrib.tensorboard.LogMetricsCallback("logs")

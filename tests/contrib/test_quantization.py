@@ -52,7 +52,7 @@ def attributes_of(sym, name):
     return next(n.get("attrs", {}) for n in nodes_of(sym) if n["name"] == name)
 
 
-def test_the_graph_has_the_nodes_of_mxnet_1_9_1():
+def test_graph_nodes_match_mxnet_1_9_1():
     *_, (sym, _, _) = quantized()
     operators = [(n["op"], n["name"]) for n in nodes_of(sym) if n["op"] != "null"]
     assert operators == [
@@ -86,7 +86,7 @@ def test_the_graph_has_the_nodes_of_mxnet_1_9_1():
     ]
 
 
-def test_parameters_have_the_names_and_ranges_of_mxnet_1_9_1():
+def test_parameter_names_and_ranges_match_mxnet_1_9_1():
     *_, (_, args, _) = quantized()
     assert list(args)[:3] == [
         "conv1_weight_quantize",
@@ -98,14 +98,14 @@ def test_parameters_have_the_names_and_ranges_of_mxnet_1_9_1():
     assert ends == pytest.approx({"conv1_weight": 0.9624204, "fc1_bias": 0.98069}, abs=1e-6)
 
 
-def test_naive_calibration_finds_the_smallest_and_largest_values():
+def test_naive_calibration_uses_minimum_and_maximum():
     *_, data, (sym, _, _) = quantized()
     found = attributes_of(sym, "data_quantize")
     assert float(found["min_calib_range"]) == pytest.approx(data.min())
     assert float(found["max_calib_range"]) == pytest.approx(data.max())
 
 
-def test_entropy_calibration_finds_the_threshold_of_mxnet_1_9_1():
+def test_entropy_calibration_threshold_matches_mxnet_1_9_1():
     *_, data = small_model()
     collector = quant.LayerHistogramCollector(include_layer=["data"])
     for batch in (data[:2], data[2:]):
@@ -116,7 +116,7 @@ def test_entropy_calibration_finds_the_threshold_of_mxnet_1_9_1():
 @pytest.mark.parametrize(
     ("dtype", "wanted"), [("int8", (-5.853945, 5.853945)), ("auto", (0, 5.351152))]
 )
-def test_thresholds_of_positive_outputs_are_those_of_mxnet_1_9_1(dtype, wanted):
+def test_thresholds_of_positive_outputs_match_mxnet_1_9_1(dtype, wanted):
     data = abs(RNG(0).normal(size=(4, 500))).astype("float32")
     options = {"include_layer": ["x"], "quantized_dtype": dtype}
     collector = quant.LayerHistogramCollector(1501, **options)
@@ -125,7 +125,7 @@ def test_thresholds_of_positive_outputs_are_those_of_mxnet_1_9_1(dtype, wanted):
     assert collector.post_collect()["x"] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_an_outlier_does_not_stretch_the_entropy_threshold():
+def test_outliers_do_not_inflate_the_entropy_threshold():
     values = np.append(RNG(0).normal(size=20000), 50.0)
     hist, edges = np.histogram(values, bins=2001, range=(-50, 50))
     assert 2 < quant.find_threshold(hist, edges) < 10
@@ -142,7 +142,7 @@ def test_histograms_grow_by_whole_bins():
 @pytest.mark.parametrize("mode", ["none", "naive"])
 @pytest.mark.parametrize("dtype", ["int8", "auto"])
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_results_stay_close_to_float32(mode, dtype, granularity):
+def test_quantized_results_are_close_to_float32(mode, dtype, granularity):
     options = {"quantized_dtype": dtype, "quantize_granularity": granularity}
     sym, args, data, (qsym, qargs, _) = quantized(mode, **options)
     wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0].asnumpy()
@@ -168,14 +168,14 @@ def test_excluded_nodes_and_operators_stay_in_float32():
         ({"quantize_mode": "half"}, "quantize_mode half received"),
     ],
 )
-def test_unknown_choices_are_errors_that_name_them(options, said):
+def test_unknown_option_values_raise(options, said):
     with pytest.raises(ValueError, match=said):
         quantized(**options)
 
 
-def test_channel_wise_weights_have_a_range_for_each_filter():
+def test_channel_wise_quantization_has_one_range_per_filter():
     sym, args, data = small_model()
-    args["fc1_weight"][0] *= 100  # one range for all would leave nothing of the others
+    args["fc1_weight"][0] *= 100  # a single range would round the others to zero
     wanted = sym.get_internals()["fc1_output"].eval(data=mx.nd.array(data), **args)[0]
     errors = {}
     for granularity in ("tensor-wise", "channel-wise"):
@@ -192,20 +192,20 @@ def test_channel_wise_weights_have_a_range_for_each_filter():
     assert errors["channel-wise"] < 0.1 * errors["tensor-wise"]
 
 
-def test_calibration_without_data_is_an_error():
+def test_calibration_without_data_raises():
     sym, args, _ = small_model()
     with pytest.raises(ValueError, match="calib_data must be provided"):
         quant.quantize_model(sym, args, {}, calib_mode="naive")
 
 
-# One image with values that MXNet 1.9.1 was asked about.
+# An image whose results were recorded from MXNet 1.9.1.
 IMAGE = [88, 106, 114, 120, 95, -31, -41, 14, 106, 10, -120, -64, -66, -105, -70, -126]
 
 
 @pytest.mark.parametrize(
     ("kind", "wanted"), [("max", [106, 120, 106, -64]), ("avg", [64, 52, -14, -95])]
 )
-def test_pooling_of_integers_has_the_values_of_mxnet_1_9_1(kind, wanted):
+def test_quantized_pooling_matches_mxnet_1_9_1(kind, wanted):
     image = mx.nd.array(IMAGE, dtype="int8").reshape((1, 1, 4, 4))
     end = mx.nd.array([2.0])
     options = {"kernel": (2, 2), "stride": (2, 2), "pool_type": kind}
@@ -214,7 +214,7 @@ def test_pooling_of_integers_has_the_values_of_mxnet_1_9_1(kind, wanted):
     assert (low.asscalar(), high.asscalar()) == (-2.0, 2.0)
 
 
-def test_a_sum_of_integers_has_the_values_of_mxnet_1_9_1():
+def test_quantized_elemwise_add_matches_mxnet_1_9_1():
     image = mx.nd.array([88, 106, -31], dtype="int8")
     wide, narrow = mx.nd.array([2.0]), mx.nd.array([1.0])
     out, _, high = mx.nd.contrib.quantized_elemwise_add(image, image, -wide, wide, -narrow, narrow)
@@ -227,7 +227,7 @@ def digits():
 
     images, labels = load_digits(return_X_y=True)
     images = (images / 16).astype("float32").reshape(-1, 1, 8, 8)
-    # The last writers are held out.
+    # The last writers are the test set.
     return images[:1400], labels[:1400].astype("float32"), images[1400:], labels[1400:]
 
 
@@ -289,7 +289,7 @@ def test_batch_norm_and_relu_are_folded_into_the_layers(net):
     assert shown.count("_fused_int8_convolution") == 2 and shown.count("_fused_int8_dense") == 1
 
 
-def test_a_quantized_block_is_exported_and_imported(net, tmp_path):
+def test_quantized_block_export_and_import_roundtrip(net, tmp_path):
     images = mx.nd.array(digits()[0][:50])
     small = quant.quantize_net_v2(net, calib_data=[images], calib_mode="naive")
     wanted = small(images).asnumpy()
@@ -299,7 +299,7 @@ def test_a_quantized_block_is_exported_and_imported(net, tmp_path):
     assert_equal_up_to_rounding(again(images).asnumpy(), wanted)
 
 
-def test_a_data_loader_with_labels_calibrates(net):
+def test_calibration_with_a_data_loader_with_labels(net):
     images, labels, _, _ = digits()
     dataset = mx.gluon.data.ArrayDataset(images[:60], labels[:60])
     loader = mx.gluon.data.DataLoader(dataset, batch_size=30)
@@ -307,7 +307,7 @@ def test_a_data_loader_with_labels_calibrates(net):
     assert abs(accuracy(small) - accuracy(net)) < 0.01
 
 
-def test_layers_whose_names_match_are_excluded(net):
+def test_exclude_layers_match(net):
     images = mx.nd.array(digits()[0][:20])
     options = {"calib_data": [images], "calib_mode": "naive"}
     small = quant.quantize_net_v2(net, exclude_layers_match=["dense"], **options)
@@ -325,7 +325,7 @@ class TwiceForMXNet2(quant.LayerOutputCollector):
 
 
 @pytest.mark.parametrize("own", [Twice, TwiceForMXNet2])
-def test_a_collector_of_ones_own_sets_the_ranges(net, own):
+def test_custom_collector_sets_the_ranges(net, own):
     images = mx.nd.array(digits()[0][:20])
     options = {"calib_data": [images], "calib_mode": "naive"}
     small = quant.quantize_net_v2(net, LayerOutputCollector=own, **options)
@@ -369,16 +369,16 @@ def _branches():
     return symbol, {name: mx.nd.ones(shape) for name, shape in arrays}
 
 
-def test_arrays_are_quantized_under_the_names_of_outputs():
-    """MXNet numbers the outputs of operators that give them no name, such as Flatten."""
+def test_quantize_nodes_are_named_after_their_input():
+    """MXNet numbers the outputs of operators without output names, such as Flatten."""
     symbol, params = _branches()
     made, _, _ = quant.quantize_model(symbol, params, {}, label_names=None, calib_mode="none")
     found = [n for n in made.get_internals().list_outputs() if "_quantize_output0" in n]
     assert found == ["pool_output_quantize_output0", "flat_0_quantize_output0"]
 
 
-def test_sums_of_arrays_that_no_layer_computes_stay_floats():
-    """In mode smart, as in MXNet; the pooled array is in 8 bits for the convolution alone."""
+def test_smart_mode_keeps_sums_of_float_arrays_in_float32():
+    """As in MXNet; only the convolution reads the pooled array in 8 bits."""
     symbol, params = _branches()
     for mode, wanted in (("smart", False), ("full", True)):
         made, _, _ = quant.quantize_model(
@@ -397,7 +397,7 @@ def test_sums_of_arrays_that_no_layer_computes_stay_floats():
         ({"calib_mode": "naive", "calib_data": np.ones((1, 2, 3, 3))}, "calib_data must be a Data"),
     ],
 )
-def test_wrong_options_are_named(options, match):
+def test_invalid_options_raise(options, match):
     symbol, params = _branches()
     options = {"calib_mode": "none", "label_names": None, **options}
     with pytest.raises(ValueError, match=match):
@@ -420,8 +420,8 @@ def _params(symbol, shape):
 
 
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_a_module_binds_a_quantized_model_with_biases(granularity):
-    """Types of biases and shapes of ranges are inferred or written on the variables."""
+def test_module_binds_a_quantized_model_with_biases(granularity):
+    """Dtypes of biases and shapes of ranges are inferred or set on the variables."""
     net, shape = _layers(), (2, 3, 4, 4)
     args = _params(net, shape)
     data = mx.nd.array(STEPS_RNG.uniform(-1, 1, shape))
@@ -439,8 +439,8 @@ def test_a_module_binds_a_quantized_model_with_biases(granularity):
     np.testing.assert_allclose(results[1], results[0], atol=0.03 * np.abs(results[0]).max())
 
 
-def test_an_8_bit_bias_is_inferred():
-    """As in MXNet 1.9.1; a bias that says int32 keeps its type."""
+def test_dtype_of_8_bit_bias_is_inferred():
+    """As in MXNet 1.9.1; a bias declared as int32 keeps its dtype."""
     small, _ = quant._quantize_symbol(_layers(), mx.cpu(), offline_params=["conv_weight"])
     assert "conv_weight" in small.list_arguments()
     params = ["conv_weight", "conv_bias", "fc_weight", "fc_bias"]
@@ -450,7 +450,7 @@ def test_an_8_bit_bias_is_inferred():
     assert layers == ["data", "conv_output", "fc_output"]
 
 
-def test_steps_quantize_parameters_and_write_ranges():
+def test_private_steps_quantize_parameters_and_write_ranges():
     net = _layers()
     args = _params(net, (2, 3, 4, 4))
     small, _ = quant._quantize_symbol(net, mx.cpu(), offline_params=list(args))
@@ -464,8 +464,8 @@ def test_steps_quantize_parameters_and_write_ranges():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "auto"])
-def test_a_threshold_is_where_all_values_are(dtype):
-    """All values at one end of the histogram leave nothing to clip."""
+def test_optimal_threshold_of_a_single_bin_is_its_edge(dtype):
+    """Nothing is clipped if all values are in the last bin."""
     edges = [4 / 999 * i - 2 for i in range(999)] + [2]
     histogram = ([0] * 998 + [1000], edges, -2, 2, 2)
     assert quant._get_optimal_threshold(histogram, dtype, num_quantized_bins=5)[2] == 2
@@ -475,8 +475,8 @@ def test_a_threshold_is_where_all_values_are(dtype):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("rank", [2, 3])
-def test_convolutions_add_biases_along_channels(dtype, rank):
-    """Where one step of everything is one, sums are those of the integers, to one step."""
+def test_quantized_convolution_adds_biases_along_channels(dtype, rank):
+    """With quantization steps of 1, sums equal those of integers up to 1."""
     x = STEPS_RNG.randint(0 if dtype == "uint8" else -127, 127, (1, 3, *(6,) * rank))
     w, b = STEPS_RNG.randint(-127, 127, (6, 3, *(3,) * rank)), STEPS_RNG.randint(-127, 127, 6)
     ends = {
@@ -491,8 +491,8 @@ def test_convolutions_add_biases_along_channels(dtype, rank):
     assert np.abs(found - wanted).max() <= 1
 
 
-def test_ranges_of_pooling_and_flattening_are_inferred():
-    """`simple_bind` needs the shape of the data only."""
+def test_infer_shape_of_ranges_of_pooling_and_flatten():
+    """`simple_bind` needs only the shape of the data."""
     data = S.var("data", shape=(1, 2, 8, 8), dtype="int8")
     low, high = S.var("low"), S.var("high")
     pooled = S.contrib.quantized_pooling(data, low, high, kernel=(2, 2), pool_type="max")
@@ -500,8 +500,8 @@ def test_ranges_of_pooling_and_flattening_are_inferred():
         assert symbol.simple_bind(mx.cpu(), grad_req="null").arg_dict["low"].shape == (1,)
 
 
-def test_networks_with_states_are_quantized():
-    """A batch may hold states in a list; layers without an 8-bit form stay as they are."""
+def test_recurrent_networks_with_states_are_quantized():
+    """A batch can contain a list of states; layers without an 8-bit version are unchanged."""
     net = mx.gluon.rnn.LSTM(hidden_size=4)
     net.initialize()
     net.hybridize()

@@ -1,4 +1,4 @@
-"""8-bit operators whose answers could not be recorded by a plain call of MXNet 1.9.1."""
+"""8-bit operators that a plain call of MXNet 1.9.1 cannot record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TWO, ONE = mx.nd.array([2.0]), mx.nd.array([1.0])
 RANGES = (-TWO, TWO, -ONE, ONE)
 
 
-def test_products_have_the_values_of_mxnet_1_9_1():
+def test_quantized_elemwise_mul_matches_mxnet_1_9_1():
     out, low, high = mx.nd.contrib.quantized_elemwise_mul(X, Y, *RANGES)
     assert out.asnumpy().tolist() == [-4004, -8667, -132, -3584, -7747, 1107]
     assert (low.asscalar(), high.asscalar()) == (-266288.5, 266288.5)
@@ -25,7 +25,7 @@ def test_products_have_the_values_of_mxnet_1_9_1():
     np.testing.assert_allclose(out.asnumpy(), wanted, rtol=1e-6)
 
 
-def test_symbols_infer_the_types_of_products():
+def test_infer_type_of_quantized_elemwise_mul():
     names = [mx.sym.var(n) for n in ("lhs", "rhs", "a", "b", "c", "d")]
     product = mx.sym.contrib.quantized_elemwise_mul(*names, enable_float_output=True)
     _, (found,), _ = product.infer_type(lhs="int8", rhs="int8")
@@ -34,14 +34,14 @@ def test_symbols_infer_the_types_of_products():
     assert shapes == [(2, 3)]
 
 
-def test_asymmetric_quantization_uses_all_steps():
+def test_asymmetric_quantization_uses_the_full_range():
     x = mx.nd.array([-1, 0, 0.5, 2])
     out, scale, shift = mx.nd.contrib.quantize_asym(x, min_calib_range=-1, max_calib_range=1.55)
     assert out.asnumpy().tolist() == [0, 100, 150, 255]
     assert (scale.asscalar(), shift.asscalar()) == pytest.approx((100, 100))
 
 
-def test_convolutions_give_exact_sums():
+def test_quantized_convolution_sums_are_exact():
     x = mx.nd.array([[[[100, 2], [3, 255]]]], dtype="uint8")
     w = mx.nd.array([[[[-3, 1], [2, 127]]]], dtype="int8")
     out, low, high = mx.nd.contrib.quantized_conv(
@@ -52,7 +52,7 @@ def test_convolutions_give_exact_sums():
     assert high.asscalar() == pytest.approx(2 / 255 / 127 * (2**31 - 1)) == -low.asscalar()
 
 
-def test_a_range_for_each_filter():
+def test_channel_wise_ranges_of_quantized_fully_connected():
     x = mx.nd.ones((1, 2), dtype="uint8")
     w = mx.nd.array([[10, 10], [10, 10]], dtype="int8")
     ends = mx.nd.array([1.27, 12.7])
@@ -80,7 +80,7 @@ def test_a_range_for_each_filter():
         (lambda: mx.nd.contrib.calibrate_entropy(ONE, ONE), "edges"),
     ],
 )
-def test_errors_say_what_is_needed(call, said):
+def test_invalid_calls_raise(call, said):
     with pytest.raises(mx.MXNetError, match=said):
         call()
 
@@ -94,7 +94,7 @@ def test_errors_say_what_is_needed(call, said):
         ("uint8", {"min_calib_range": -1.0, "max_calib_range": 1.0}, ("int8", -1, 1)),
     ],
 )
-def test_8_bit_numbers_pass_quantize_v2_as_they_are(dtype, options, wanted):
+def test_quantize_v2_keeps_8_bit_input(dtype, options, wanted):
     x = mx.nd.array([1, 2, 3], dtype=dtype)
     made, low, high = mx.nd.contrib.quantize_v2(x, **options)
     assert made.asnumpy().tolist() == [1, 2, 3]
@@ -115,7 +115,7 @@ def lstm(layers, mode="lstm"):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_8_bit_lstm_is_near_the_float_one(layers):
+def test_8_bit_lstm_approximates_the_float_lstm(layers):
     (x, *rest), attrs = lstm(layers)
     data, scale, shift = mx.nd.contrib.quantize_asym(x)
     found = mx.nd.contrib.quantized_rnn(data, *rest, scale, shift, **attrs)
@@ -123,7 +123,7 @@ def test_8_bit_lstm_is_near_the_float_one(layers):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), atol=0.03)
 
 
-def test_8_bit_rnn_of_a_file_runs_and_other_cells_are_refused():
+def test_8_bit_rnn_from_json_runs_and_other_cells_raise():
     (x, *rest), attrs = lstm(1)
     node = mx.sym.contrib.quantized_rnn(
         *mx.sym.contrib.quantize_asym(mx.sym.var("data"))[:1],
@@ -148,9 +148,7 @@ def test_8_bit_rnn_of_a_file_runs_and_other_cells_are_refused():
         (801, 40, 127, 4.5443196296691895, 0.00043984659714624286),
     ],
 )
-def test_thresholds_of_entropy_are_those_of_mxnet_1_9_1(
-    bins, scale, quantized_bins, threshold, divergence
-):
+def test_entropy_thresholds_match_mxnet_1_9_1(bins, scale, quantized_bins, threshold, divergence):
     places = np.linspace(-8, 8, bins)
     counts = np.floor(scale * np.exp(-np.abs(places))) * (places >= -5)
     histogram = mx.nd.array(counts), mx.nd.array(np.linspace(-8, 8, bins + 1))

@@ -1,8 +1,8 @@
-"""Checks the tests of devices: `python -m tests.device.mutations` plants mistakes, one at a time.
+"""Mutation test of the device tests: `python -m tests.device.mutations` inserts one bug at a time.
 
-Each mistake computes the right values on the CPU: a copy to the host, or a tensor that is made
-without its device. The tests in `cases/` must fail for every one. The sources are not changed: a
-process of its own imports the changed text.
+Each bug computes the right values on the CPU: a copy to the host, or a tensor created without its
+device. The tests in `cases/` must fail for every one. Source files are not changed: a subprocess
+imports the changed text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_SECONDS = 600
 
 
 class Mutation(NamedTuple):
-    """A text in a module that is replaced, and the tests that have to notice."""
+    """A replacement in the text of a module, and the tests that must detect it."""
 
     module: str
     old: str
@@ -120,7 +120,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 def run_with(number: int) -> int:
-    """Run the tests with one mistake, in this process."""
+    """Run the tests with one bug, in this process."""
     import pytest
 
     mutation = MUTATIONS[number]
@@ -132,7 +132,7 @@ def run_with(number: int) -> int:
 
 
 def main() -> int:
-    """Run the tests once for each mistake; return how many mistakes were missed."""
+    """Run the tests once for each bug; return how many bugs were missed."""
     missed = 0
     for number, mutation in enumerate(MUTATIONS):
         answer = subprocess.run(

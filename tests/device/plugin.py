@@ -1,4 +1,4 @@
-"""Runs tests of the CPU on an accelerator: `pytest -p tests.device.plugin tests/gluon`.
+"""Run CPU tests on an accelerator: `pytest -p tests.device.plugin tests/gluon`.
 
 The last device is the default context of each test. It is a real one if torch has one, else the
 second device (`second_device.py`).

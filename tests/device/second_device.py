@@ -194,7 +194,7 @@ def _register_cells() -> None:
     }
     for name, kernel in rows.items():
         library.impl(name, kernel, "PrivateUse1")
-    _libraries.append(library)  # a library that is collected takes its kernels along
+    _libraries.append(library)  # if the library is garbage collected, its kernels are unregistered
 
 
 _libraries: list[torch.library.Library] = []

@@ -1,4 +1,4 @@
-"""Runs `cases/` on two devices without hardware, in a process of its own."""
+"""Runs `cases/` on two emulated devices, in a subprocess."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REASON = second_device.reason_to_skip()
 
 
 @pytest.mark.skipif(_REASON is not None, reason=str(_REASON))
-def test_cases() -> None:
+def test_device_cases_on_an_emulated_second_device() -> None:
     second_device.build()  # outside the limit of the tests
     answer = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider", CASES],

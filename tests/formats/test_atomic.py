@@ -1,4 +1,4 @@
-"""Files are replaced whole or not at all."""
+"""Atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(path, pieces=PIECES):
             file.write(piece)
 
 
-def test_the_content_arrives(tmp_path, step):
+def test_replacing_a_file_writes_content_and_keeps_permissions(tmp_path, step):
     path = tmp_path / "file"
     path.write_bytes(b"old")
     path.chmod(0o640)
@@ -40,7 +40,7 @@ def test_the_content_arrives(tmp_path, step):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_leaves_the_old_file(tmp_path, step):
+def test_error_while_writing_keeps_the_old_file(tmp_path, step):
     path = tmp_path / "file"
     path.write_bytes(b"old")
 
@@ -82,7 +82,7 @@ def test_files_are_synced_only_with_MXNET_SYNC_FILES(tmp_path, monkeypatch, sett
     assert (tmp_path / "one").read_bytes() == b"".join(PIECES) and found(tmp_path) == [b"new"] * 3
 
 
-def test_a_link_is_followed(tmp_path):
+def test_symbolic_links_are_followed(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")
     link.symlink_to(target)
@@ -105,7 +105,7 @@ def found(folder):
 
 
 def dies_at(step, folder, content):
-    """Save in a child that is killed before its n-th change of the folder; return if it was."""
+    """Save in a child, killed before its n-th change of the folder; return if it was killed."""
     child = os.fork()
     if child == 0:
         count = 0
@@ -129,14 +129,14 @@ def dies_at(step, folder, content):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("first_read", range(len(NAMES)))
-def test_after_a_kill_all_files_are_old_or_all_are_new(tmp_path, monkeypatch, first_read):
-    monkeypatch.setenv("MXNET_SYNC_FILES", "0")  # a kill loses nothing the kernel has
+def test_commit_of_several_files_is_atomic_under_kills(tmp_path, monkeypatch, first_read):
+    monkeypatch.setenv("MXNET_SYNC_FILES", "0")  # data in the page cache survives a kill
     seen = set()
     for step in range(1, 100):
         save(tmp_path, b"old")
         if not dies_at(step, tmp_path, b"new"):
             break
-        existing_file(tmp_path / NAMES[first_read])  # whichever file is read first repairs all
+        existing_file(tmp_path / NAMES[first_read])  # reading any of the files completes the commit
         raw = {(tmp_path / name).read_bytes() for name in NAMES}
         assert len(raw) == 1, f"killed at step {step}: {raw}"
         seen |= raw
@@ -145,7 +145,7 @@ def test_after_a_kill_all_files_are_old_or_all_are_new(tmp_path, monkeypatch, fi
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_the_next_save_removes_what_killed_ones_left(tmp_path):
+def test_save_removes_leftovers_of_killed_saves(tmp_path):
     for step in (2, 5, 9, 11):
         assert dies_at(step, tmp_path, b"new")
     assert len(list(tmp_path.iterdir())) > 1
@@ -154,7 +154,7 @@ def test_the_next_save_removes_what_killed_ones_left(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted(NAMES)
 
 
-def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
+def test_files_being_written_are_not_removed_as_leftovers(tmp_path):
     target = tmp_path / "x.params"
     first = AtomicFile(target)
     first.stream.write(b"first")
@@ -165,7 +165,7 @@ def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_an_error_keeps_every_old_file(tmp_path):
+def test_error_in_a_commit_keeps_every_old_file(tmp_path):
     save(tmp_path, b"old")
 
     def fail_inside():
@@ -180,7 +180,7 @@ def test_an_error_keeps_every_old_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_journal_renames_only_parts_of_its_own_targets(tmp_path):
+def test_journal_can_rename_only_its_own_temporary_files(tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     part = tmp_path / "part"
@@ -194,7 +194,7 @@ def test_a_journal_renames_only_parts_of_its_own_targets(tmp_path):
     assert victim.read_bytes() == b"precious" and part.exists()
 
 
-def test_names_of_any_length_can_be_saved(tmp_path):
+def test_long_file_names_can_be_saved(tmp_path):
     path = tmp_path / ("名" * 80 + ".params")
     with replacing(path) as file:
         file.write(b"x")
@@ -239,7 +239,7 @@ def savers(folder):
 
 
 @pytest.mark.parametrize("name", list(savers(None)))
-def test_a_full_disk_keeps_the_old_files_and_says_so(tmp_path, request, name):
+def test_full_disk_raises_and_keeps_the_old_file(tmp_path, request, name):
     saver = savers(tmp_path)[name]
     path = tmp_path / name
     path.write_bytes(b"old")
@@ -252,7 +252,7 @@ def test_a_full_disk_keeps_the_old_files_and_says_so(tmp_path, request, name):
 
 
 @pytest.mark.parametrize("name", list(savers(None)))
-def test_a_missing_folder_and_a_folder_in_place_are_named(tmp_path, name):
+def test_missing_folder_or_directory_as_target_raises(tmp_path, name):
     saver = savers(tmp_path)[name]
     with pytest.raises(MXNetError, match=r"there is no folder .*none"):
         saver(str(tmp_path / "none" / name))

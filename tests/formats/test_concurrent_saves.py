@@ -1,4 +1,4 @@
-"""Threads and processes that save to one file at the same time; each save counts as a whole."""
+"""Concurrent saves of threads and processes to one file are atomic."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def fast_switches():
 
 
 @pytest.mark.parametrize("name", ["x.params", "x.safetensors"])
-def test_threads_save_arrays_to_one_file(tmp_path, name):
+def test_concurrent_saves_of_threads_leave_one_complete_file(tmp_path, name):
     arrays = [{"w": mx.nd.full((64,), n)} for n in range(THREADS)]
     assert run_threads(lambda n: mx.nd.save(str(tmp_path / name), arrays[n])) == []
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -56,7 +56,7 @@ def test_threads_save_arrays_to_one_file(tmp_path, name):
     assert len(values) == 1 and values[0] in range(THREADS)
 
 
-def test_threads_save_and_load(tmp_path):
+def test_concurrent_saves_and_loads_of_threads(tmp_path):
     path = str(tmp_path / "x.params")
     arrays = [[mx.nd.full((64,), n)] for n in range(THREADS)]
     mx.nd.save(path, arrays[0])
@@ -95,7 +95,7 @@ for _ in range(60):
 """
 
 
-def test_processes_save_to_one_file(tmp_path):
+def test_concurrent_saves_of_processes(tmp_path):
     path = str(tmp_path / "x.params")
     children = [
         subprocess.Popen(
@@ -119,14 +119,14 @@ def test_processes_save_to_one_file(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["x.params"]
 
 
-def test_temporary_names_are_never_the_same(tmp_path):
+def test_temporary_names_are_unique(tmp_path):
     names = [[] for _ in range(THREADS)]
     assert run_threads(lambda n: names[n].append(atomic.part_path(tmp_path / "x"))) == []
     assert len({path for each in names for path in each}) == THREADS * SAVES
 
 
 @pytest.mark.skipif(atomic.fcntl is None, reason="leftovers are not removed without locks")
-def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path, monkeypatch):
+def test_temporary_file_removed_before_locking_is_recreated(tmp_path, monkeypatch):
     target, seen = tmp_path / "x", []
     lock = atomic._lock
 
@@ -144,7 +144,7 @@ def test_a_temporary_file_that_is_removed_before_its_lock_is_made_again(tmp_path
 
 
 @pytest.mark.skipif(atomic.fcntl is None, reason="leftovers are not removed without locks")
-def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypatch):
+def test_repeatedly_removed_temporary_file_raises(tmp_path, monkeypatch):
     target = tmp_path / "x"
     monkeypatch.setattr(atomic, "_lock", lambda handle: atomic.remove_leftovers(target))
     with pytest.raises(UnwritableFile, match="removed again"):
@@ -152,7 +152,7 @@ def test_a_temporary_file_that_is_always_removed_is_an_error(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_threads_that_save_to_one_file_leave_one_complete_file(tmp_path):
+def test_simultaneous_saves_leave_one_complete_file(tmp_path):
     path, errors = str(tmp_path / "shared.params"), []
     start = threading.Barrier(8)
 

@@ -1,4 +1,4 @@
-"""`.params` files: MXNet's own files are read and written byte for byte; damage is always named."""
+"""`.params` files: MXNet's files are read and written byte for byte; damage raises."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def csr(stored=(2,), shape=(2, 3), indptr=(0, 1, 2), indices=(0, 2)):
 
 
 def same(a, b):
-    """Tell whether two read arrays are equal in kind, shape, type and value."""
+    """Return whether two arrays are equal in kind, shape, dtype and value."""
     if isinstance(a, torch.Tensor):
         return a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
     return type(a) is type(b) and a.shape == b.shape and all(map(same, a[1:], b[1:]))
@@ -82,17 +82,17 @@ def listed(arrays):
     return list(arrays.values()) if isinstance(arrays, dict) else arrays
 
 
-# What MXNet wrote
+# Files of MXNet
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_rewriting_a_file_of_mxnet_gives_its_bytes(name):
+def test_rewriting_a_file_of_mxnet_is_byte_identical(name):
     raw = (GOLDEN / f"{name}.params").read_bytes()
     assert dumps(loads(raw), np_shape=name.startswith("np_")) == raw
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_values_are_those_mxnet_showed(name):
+def test_loaded_values_match_mxnet(name):
     arrays = read(GOLDEN / f"{name}.params")
     with np.load(GOLDEN / f"{name}.npz") as twin:
         assert (list(arrays) if isinstance(arrays, dict) else []) == list(twin["names"])
@@ -107,14 +107,14 @@ def test_values_are_those_mxnet_showed(name):
                 np.testing.assert_array_equal(tensor.numpy(), twin[f"{i}/{part}"], strict=True)
 
 
-def test_a_legacy_scalar_is_written_as_mxnet_does_and_cannot_be_read_back():
+def test_legacy_scalars_are_written_as_by_mxnet_and_unreadable():
     raw = (GOLDEN / "scalar_legacy.params").read_bytes()
     assert dumps([torch.tensor(5.0)]) == raw
     with pytest.raises(FormatError, match="scalar"):
         loads(raw)
 
 
-def test_an_empty_dict_comes_back_as_an_empty_list():
+def test_empty_dict_roundtrips_to_empty_list():
     assert loads(dumps({})) == []
 
 
@@ -123,13 +123,13 @@ def test_an_empty_dict_comes_back_as_an_empty_list():
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
 @pytest.mark.parametrize("shape", [(1,), (3, 2), (0,), (2, 0, 3), (1, 1, 2, 1, 2)])
-def test_every_type_and_shape_comes_back(row, shape):
+def test_roundtrip_of_every_dtype_and_shape(row, shape):
     tensor = torch.arange(int(np.prod(shape))).reshape(shape).to(row.torch)
     assert same(loads(dumps([tensor]))[0], tensor)
 
 
 @pytest.mark.parametrize("np_shape", [False, True])
-def test_a_file_comes_back(tmp_path, np_shape):
+def test_file_roundtrip(tmp_path, np_shape):
     arrays = {"a": torch.ones(3), "b": torch.tensor([True, False]), "c": torch.ones(2, 2).half()}
     write(tmp_path / "x.params", arrays, np_shape=np_shape)
     found = read(str(tmp_path / "x.params"))
@@ -138,11 +138,11 @@ def test_a_file_comes_back(tmp_path, np_shape):
     assert (tmp_path / "x.params").read_bytes().startswith(dumps(arrays, np_shape=np_shape))
 
 
-def test_numpy_shapes_keep_scalars():
+def test_scalars_roundtrip_with_np_shape():
     assert same(loads(dumps([torch.tensor(5.0)], np_shape=True))[0], torch.tensor(5.0))
 
 
-def test_sparse_arrays_come_back():
+def test_roundtrip_of_sparse_arrays():
     rows = RowSparse((4, 2), torch.tensor([1, 3]), torch.arange(4.0).reshape(2, 2))
     matrix = CSR((2, 3), torch.tensor([0, 1, 3]), torch.tensor([2, 0, 1]), torch.arange(3.0))
     found = loads(dumps({"rows": rows, "matrix": matrix}))
@@ -150,7 +150,7 @@ def test_sparse_arrays_come_back():
     assert same(found["matrix"], matrix)
 
 
-def test_strided_and_tracked_tensors_are_written_by_value():
+def test_strided_and_requires_grad_tensors_are_written_by_value():
     base = torch.arange(6.0).reshape(2, 3)
     tracked = base.clone().requires_grad_()
     found = loads(dumps([base.T, base[:, 1], tracked, base.expand(2, 2, 3)]))
@@ -160,7 +160,7 @@ def test_strided_and_tracked_tensors_are_written_by_value():
     assert found[3].shape == (2, 2, 3)
 
 
-def test_a_read_tensor_can_be_written_to_and_does_not_touch_its_source(tmp_path):
+def test_loaded_tensors_are_writable_and_independent_of_the_file(tmp_path):
     write(tmp_path / "x", [torch.zeros(2)])
     read(tmp_path / "x")[0].add_(1)
     assert read(tmp_path / "x")[0].tolist() == [0, 0]
@@ -169,7 +169,7 @@ def test_a_read_tensor_can_be_written_to_and_does_not_touch_its_source(tmp_path)
     assert loads(memoryview(raw))[0].tolist() == [0, 0]
 
 
-def test_data_after_an_odd_number_of_bytes_is_aligned():
+def test_unaligned_data_is_aligned_when_loaded():
     found = loads(dumps([torch.ones(1, dtype=torch.int8), torch.arange(3.0).double()]))
     assert found[1].data_ptr() % 8 == 0
     assert found[1].tolist() == [0, 1, 2]
@@ -178,32 +178,32 @@ def test_data_after_an_odd_number_of_bytes_is_aligned():
 # Old versions and what MXNet accepts
 
 
-def test_version_0_begins_with_the_number_of_dimensions():
+def test_files_of_version_0_load():
     raw = struct.pack("<III", 2, 1, 2) + struct.pack("<iii", 1, 0, 4) + struct.pack("<2i", 3, 4)
     assert same(loads(header() + raw + NO_NAMES)[0], torch.tensor([[3, 4]], dtype=torch.int32))
 
 
-def test_version_1_has_no_storage_type():
+def test_files_of_version_1_without_storage_type_load():
     raw = dense(magic=V1)
     assert same(loads(header() + raw + names(b"w"))["w"], torch.tensor([1.0, 2.0]))
 
 
-def test_version_3_is_read_in_any_mode():
+def test_files_of_version_3_load_with_and_without_np_shape():
     assert loads(header() + dense(magic=V3) + NO_NAMES)[0].tolist() == [1, 2]
 
 
-def test_versions_may_be_mixed():
+def test_mixed_versions_in_one_file():
     old = struct.pack("<II", 1, 2) + struct.pack("<iii2f", 1, 0, 0, 1, 2)
     raw = header(4) + old + dense(magic=V1) + dense() + dense(magic=V3) + NO_NAMES
     assert [a.tolist() for a in loads(raw)] == [[1, 2]] * 4
 
 
 @pytest.mark.parametrize("device", [(1, 3), (2, 5), (3, 0), (5, 0), (9, -1)])
-def test_the_device_is_ignored(device):
+def test_stored_device_is_ignored(device):
     assert loads(header() + dense(device=device) + NO_NAMES)[0].device.type == "cpu"
 
 
-def test_what_mxnet_tolerates_is_tolerated():
+def test_malformed_files_accepted_by_mxnet_load():
     with pytest.warns(UserWarning, match="6 bytes after the last array are ignored"):
         assert len(loads(header() + dense() + NO_NAMES + b"behind")) == 1
     assert len(loads(struct.pack("<QQQ", 0x112, 7, 1) + dense() + NO_NAMES)) == 1
@@ -212,19 +212,19 @@ def test_what_mxnet_tolerates_is_tolerated():
     assert list(loads(header() + dense() + names(b""))) == [""]
 
 
-def test_a_bool_byte_other_than_one_is_true():
+def test_nonzero_bool_bytes_are_true():
     found = loads(header() + dense((3,), code=7, data=b"\0\2\xff") + NO_NAMES)[0]
     assert found.view(torch.uint8).tolist() == [0, 1, 1]
 
 
-def test_int32_indices_are_widened_and_may_be_unsorted():
+def test_unsorted_int32_indices_load_as_int64():
     found = loads(header() + row_sparse(code=4, indices=(2, 0)) + NO_NAMES)[0]
     assert found.indices.dtype == torch.int64
     assert found.indices.tolist() == [2, 0]
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
-def test_an_outdated_size_of_sparse_storage_is_ignored(rows):
+def test_stale_sparse_storage_size_is_ignored(rows):
     """MXNet writes this size before the array is computed: `nd.save(f, [x.tostype("csr")])`."""
     stale, right = shape_bytes(rows, 2), shape_bytes(2, 2)
     found = loads(header() + row_sparse().replace(right, stale, 1) + NO_NAMES)[0]
@@ -280,7 +280,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_damage_is_named(kind, tmp_path):
+def test_damage_raises_with_position_and_reason(kind, tmp_path):
     raw, words = DAMAGE[kind]
     with pytest.raises(FormatError, match=words):
         loads(raw)
@@ -291,14 +291,14 @@ def test_damage_is_named(kind, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["mixed", "dtypes"])
-def test_every_truncation_is_noticed(name):
+def test_every_truncation_raises(name):
     raw = (GOLDEN / f"{name}.params").read_bytes()
     for size in range(len(raw)):
         with pytest.raises(FormatError):
             loads(raw[:size])
 
 
-def test_every_cut_into_the_checksums_is_an_error(tmp_path):
+def test_truncated_checksums_raise(tmp_path):
     path = tmp_path / "cut.params"
     write(path, [torch.ones(3)])
     raw = path.read_bytes()
@@ -309,7 +309,7 @@ def test_every_cut_into_the_checksums_is_an_error(tmp_path):
             read(path)
 
 
-def test_an_offset_points_at_the_wrong_number():
+def test_error_offset_points_at_the_invalid_value():
     raw = header() + dense(code=8) + NO_NAMES
     with pytest.raises(
         FormatError, match=f"at byte {raw.index(struct.pack('<iii', 1, 0, 8)) + 8}:"
@@ -317,7 +317,7 @@ def test_an_offset_points_at_the_wrong_number():
         loads(raw)
 
 
-def test_a_file_that_shrinks_while_it_is_read_is_an_error(tmp_path):
+def test_file_that_shrinks_while_being_read_raises(tmp_path):
     path = tmp_path / "x"
     write(path, [torch.zeros(100_000)])
     with path.open("rb") as file:
@@ -327,22 +327,22 @@ def test_a_file_that_shrinks_while_it_is_read_is_an_error(tmp_path):
             ParamsReader(file, size, "x").arrays()
 
 
-# Places and wrong use
+# Paths and invalid use
 
 
 @pytest.mark.parametrize("place", ["s3://bucket/x.params", "hdfs://node/x", "https://host/x"])
-def test_remote_addresses_are_refused(place):
+def test_remote_urls_raise(place):
     for attempt in (lambda: read(place), lambda: write(place, [])):
         with pytest.raises(MXNetError, match="local files only"):
             attempt()
 
 
-def test_file_addresses_are_local(tmp_path):
+def test_file_urls_are_local_paths(tmp_path):
     write(f"file://{tmp_path}/x.params", [torch.ones(1)])
     assert len(read(f"file://{tmp_path}/x.params")) == 1
 
 
-def test_a_missing_file_is_both_errors(tmp_path):
+def test_missing_file_raises_mxnet_error_and_file_not_found_error(tmp_path):
     with pytest.raises(MXNetError, match="No such file"):
         read(tmp_path / "none")
     with pytest.raises(FileNotFoundError):
@@ -351,7 +351,7 @@ def test_a_missing_file_is_both_errors(tmp_path):
         read(tmp_path)
 
 
-def test_what_cannot_be_saved_is_refused_before_the_file_is_touched(tmp_path):
+def test_unsupported_values_raise_before_the_file_is_changed(tmp_path):
     path = tmp_path / "x"
     write(path, [torch.ones(1)])
     before = path.read_bytes()
@@ -369,7 +369,7 @@ def test_what_cannot_be_saved_is_refused_before_the_file_is_touched(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+def test_failed_write_keeps_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "x"
     write(path, [torch.ones(1)])
     before = path.read_bytes()
@@ -385,13 +385,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="needs a full disk")
-def test_a_full_disk_is_not_called_a_missing_folder():
+def test_full_disk_error_is_not_file_not_found_error():
     with pytest.raises(UnwritableFile, match="No space left on device") as error:
         write("/dev/full", [torch.ones(100_000)])
     assert not isinstance(error.value, FileNotFoundError | PermissionError)
 
 
-def test_links_and_permissions_are_kept(tmp_path):
+def test_writing_keeps_links_and_permissions(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     write(target, [torch.ones(1)])
     target.chmod(0o640)
@@ -402,12 +402,12 @@ def test_links_and_permissions_are_kept(tmp_path):
     assert read(target)[0].tolist() == [0]
 
 
-def test_a_device_file_can_be_written(tmp_path):
+def test_writing_to_a_device_file(tmp_path):
     write("/dev/null", [torch.ones(1)])
     assert pathlib.Path("/dev/null").is_char_device()
 
 
-def test_all_types_are_known():
+def test_dtype_table_covers_all_torch_dtypes():
     assert {row.torch for row in TABLE} == set(BY_TORCH)
 
 
@@ -420,7 +420,7 @@ def test_all_types_are_known():
     ids=["folder is missing", "is a folder"],
 )
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other errors")
-def test_a_file_that_cannot_be_written_is_both_errors(tmp_path, name, kind, said):
+def test_unwritable_file_raises_mxnet_error_and_os_error(tmp_path, name, kind, said):
     with pytest.raises(kind, match=said) as caught:
         write(tmp_path / name, [torch.ones(1)])
     assert isinstance(caught.value, MXNetError)
@@ -429,7 +429,7 @@ def test_a_file_that_cannot_be_written_is_both_errors(tmp_path, name, kind, said
 
 CASES = 10_000
 SECONDS = 60
-PYTHON_BYTES = 1 << 20  # far below what one believed false size would take
+PYTHON_BYTES = 1 << 20  # far below what a false size would allocate
 LARGE = (0xFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**64 - 1)
 
 
@@ -453,7 +453,7 @@ def remove(raw: bytearray, chance: random.Random) -> None:
 
 
 def inflate(raw: bytearray, chance: random.Random) -> None:
-    """Put a large number where a count, a size or a length may stand."""
+    """Insert a large number where a count, a size or a length can be."""
     width, layout = chance.choice(((4, "<I"), (8, "<Q")))
     at = chance.randrange(0, max(1, len(raw) - width), 4)
     number = chance.choice(LARGE) & (2 ** (8 * width) - 1)
@@ -461,7 +461,7 @@ def inflate(raw: bytearray, chance: random.Random) -> None:
 
 
 def check_valid(found: object, size: int) -> None:
-    """Look at everything in a result, so that a wrong tensor would show."""
+    """Read everything in a result, so that an invalid tensor would fail."""
     assert isinstance(found, list | dict)
     for array in found.values() if isinstance(found, dict) else found:
         assert isinstance(array, torch.Tensor | RowSparse | CSR)
@@ -470,7 +470,7 @@ def check_valid(found: object, size: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*after the last array")
-def test_damaged_files_are_read_or_refused(monkeypatch):
+def test_randomly_damaged_files_load_or_raise(monkeypatch):
     originals = [path.read_bytes() for path in sorted(GOLDEN.glob("*.params"))]
     chance = random.Random(20)
     mutations = (flip_bits, truncate, insert, remove, inflate)
@@ -504,4 +504,4 @@ def test_damaged_files_are_read_or_refused(monkeypatch):
         tracemalloc.stop()
     assert time.process_time() - start < SECONDS
     assert largest < PYTHON_BYTES
-    assert min(outcomes.values()) > CASES // 20, outcomes  # both roads were really walked
+    assert min(outcomes.values()) > CASES // 20, outcomes  # both outcomes occurred

@@ -1,4 +1,4 @@
-"""Ten thousand damaged record, index and list files: no crash, no hang, and no good record lost."""
+"""Fuzz tests with ten thousand damaged record, index and list files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NUMBERS = (0, 1, 4, 0xFF, 0xFFFF, 2**29 - 1, 2**29, 2**30, 3 << 29, 2**31, 2**32
 
 
 class Damaged:
-    """Bytes under attack that remember which of the original bytes they are (-1: none of them)."""
+    """Bytes with random damage, and the original position of each byte (-1: inserted)."""
 
     def __init__(self, raw: bytes, chance: random.Random) -> None:
         self.raw = bytearray(raw)
@@ -65,12 +65,12 @@ class Damaged:
         self.put(self.place(), b"", self.chance.choice((1, 2, 4, 9, 100)))
 
     def number(self) -> None:
-        """Put a telling number where a flag and length may stand."""
+        """Insert a special number where a flag and length can be."""
         at = self.place() // 4 * 4
         self.put(at, struct.pack("<I", self.chance.choice(NUMBERS)), 4)
 
     def false_head(self) -> None:
-        """Put in what looks like the beginning of a record."""
+        """Insert bytes that look like the head of a record."""
         word = struct.pack("<I", self.chance.choice((*NUMBERS, self.chance.randrange(4000))))
         self.put(self.place(), MAGIC_BYTES + word, self.chance.choice((0, 8)))
 
@@ -81,7 +81,7 @@ class Damaged:
         return bytes(self.raw)
 
     def places(self) -> dict[int, int]:
-        """Return where each original byte stands now."""
+        """Return the current position of each original byte."""
         return {origin: at for at, origin in enumerate(self.origin)}
 
 
@@ -96,7 +96,7 @@ def payloads() -> list[bytes]:
 
 
 def surviving(payloads: list[bytes], damaged: Damaged) -> list[bytes]:
-    """Return the payloads whose records still stand together, byte for byte."""
+    """Return the payloads whose records are intact."""
     begin, left, places = 0, [], damaged.places()
     for payload in payloads:
         end = begin + len(encode(payload))
@@ -122,13 +122,13 @@ def read_all(reader: RecordReader) -> int:
 
 
 def attacked(payloads: list[bytes], chance: random.Random) -> tuple[bytes, list[bytes]]:
-    """Return the bytes of a damaged file, and the payloads that damage spared."""
+    """Return the bytes of a damaged file, and the payloads that are intact."""
     some = chance.sample(payloads[:-1], 12)
     damaged = Damaged(b"".join(map(encode, some)), chance)
     return damaged.attack(), surviving(some, damaged)
 
 
-def test_no_good_record_is_lost(payloads):
+def test_intact_records_are_read_from_damaged_files(payloads):
     chance = random.Random(2024)
     start, outcomes = time.process_time(), {"read": 0, "refused": 0}
     for case in range(RECORDS):
@@ -147,7 +147,7 @@ def test_no_good_record_is_lost(payloads):
     assert min(outcomes.values()) > RECORDS // 20, outcomes
 
 
-def test_damage_takes_no_memory(payloads):
+def test_damaged_files_do_not_use_excessive_memory(payloads):
     chance, largest = random.Random(2025), 0
     files = [attacked(payloads, chance)[0] for _ in range(500)]
     tracemalloc.start()
@@ -176,14 +176,14 @@ def test_damage_takes_no_memory(payloads):
     ],
     ids=["magic", "starts", "long", "overlapping", "growing"],
 )
-def test_hostile_files_take_linear_time(raw):
+def test_adversarial_files_are_read_in_linear_time(raw):
     start = time.process_time()
     for _ in RecordReader(raw).whole_records():
         pass
     assert time.process_time() - start < 20
 
 
-def test_damaged_index_files(tmp_path):
+def test_damaged_index_files_load_or_raise(tmp_path):
     chance, path = random.Random(7), tmp_path / "a.idx"
     raw = (GOLDEN / "indexed.idx").read_bytes()
     reader = RecordReader(GOLDEN / "indexed.rec")
@@ -205,7 +205,7 @@ def test_damaged_index_files(tmp_path):
     assert min(outcomes.values()) > 20, outcomes
 
 
-def test_damaged_list_files(tmp_path):
+def test_damaged_list_files_load_or_raise(tmp_path):
     chance, path = random.Random(8), tmp_path / "a.lst"
     raw = b"".join(b"%d\t%f\t%f\tfolder/%d.jpg\n" % (n, n / 7, n % 3, n) for n in range(20))
     for _ in range(TEXTS):
@@ -217,7 +217,7 @@ def test_damaged_list_files(tmp_path):
         assert all(isinstance(line, ListedImage) for line in read_list(path, on_error="skip"))
 
 
-def test_damaged_headers_are_read_or_refused():
+def test_damaged_headers_load_or_raise():
     chance = random.Random(9)
     for _ in range(500):
         raw = struct.pack("<IfQQ", chance.randrange(6), 0, 1, 2) + chance.randbytes(12)

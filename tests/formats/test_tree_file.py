@@ -1,4 +1,4 @@
-"""Trees of plain things and tensors in one file."""
+"""Files of nested values and tensors, safetensors files, and checksums."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mxnet.formats import params_file, tree_file
 from tests.closeness import assert_equal_up_to_rounding
 
 
-def test_a_tree_comes_back_as_it_was(tmp_path):
+def test_tree_roundtrip(tmp_path):
     tree = {
         "numbers": [1, -2.5, True, None, "text", float("inf")],
         3: (1, ("a", [2])),
@@ -37,7 +37,7 @@ def test_a_tree_comes_back_as_it_was(tmp_path):
     assert back == tree
 
 
-def test_other_objects_are_refused(tmp_path):
+def test_unsupported_objects_raise(tmp_path):
     with pytest.raises(TypeError, match="cannot hold object"):
         tree_file.write(tmp_path / "t", {"x": object()})
     assert not (tmp_path / "t").exists()
@@ -54,7 +54,7 @@ def test_other_objects_are_refused(tmp_path):
         '{"dict":1}',
     ],
 )
-def test_a_damaged_tree_is_refused(tmp_path, tree):
+def test_damaged_tree_raises(tmp_path, tree):
     text = torch.frombuffer(bytearray(tree.encode()), dtype=torch.uint8)
     params_file.write(tmp_path / "t", {"0": torch.zeros(8), "tree": text})
     with pytest.raises(FormatError, match="damaged"):
@@ -62,8 +62,8 @@ def test_a_damaged_tree_is_refused(tmp_path, tree):
     assert json.dumps(tree)
 
 
-def test_arrays_go_both_ways(tmp_path: pathlib.Path) -> None:
-    """What we write others read, and the other way round, with dtypes."""
+def test_safetensors_interoperate_with_the_safetensors_library(tmp_path: pathlib.Path) -> None:
+    """In both directions, with all dtypes."""
     path = str(tmp_path / "x.safetensors")
     arrays = {"a": mx.nd.array([[1, 2]]), "b": mx.nd.array([3], dtype="int64")}
     arrays["c"] = mx.nd.ones((2,)).astype("float16")
@@ -78,8 +78,8 @@ def test_arrays_go_both_ways(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(mx.nd.load(path)["w"].asnumpy(), np.arange(6).reshape(2, 3))
 
 
-def test_blocks_save_and_load_by_suffix(tmp_path: pathlib.Path) -> None:
-    """Parameters, shared ones too, by the name of the file alone."""
+def test_blocks_save_and_load_safetensors_by_suffix(tmp_path: pathlib.Path) -> None:
+    """Including shared parameters."""
     path = str(tmp_path / "net.safetensors")
     nets = [mx.gluon.nn.Dense(2, in_units=3, prefix=f"n{i}_") for i in range(2)]
     for net in nets:
@@ -110,16 +110,16 @@ def _hostile(header: dict | bytes, data: bytes = b"", claim: int | None = None) 
     ],
     ids=["empty", "pickle", "header", "nesting", "huge", "short", "dtype", "offsets"],
 )
-def test_damaged_files_are_refused(content: bytes, tmp_path: pathlib.Path) -> None:
-    """The error names the file; nothing of the claimed size is allocated."""
+def test_damaged_safetensors_raise(content: bytes, tmp_path: pathlib.Path) -> None:
+    """The error names the file; the claimed size is not allocated."""
     path = tmp_path / "bad.safetensors"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"bad\.safetensors is not a valid"):
         mx.nd.load(str(path))
 
 
-def test_what_the_format_cannot_hold_writes_nothing(tmp_path: pathlib.Path) -> None:
-    """A list has no names, and sparse arrays are not dense."""
+def test_unsupported_values_for_safetensors_raise_and_write_nothing(tmp_path: pathlib.Path) -> None:
+    """Lists have no names, and sparse arrays are not dense."""
     path = tmp_path / "x.safetensors"
     with pytest.raises(MXNetError, match="dict"):
         mx.nd.save(str(path), [mx.nd.ones((1,))])
@@ -135,7 +135,7 @@ ARRAYS = {
 }
 
 
-def test_a_flipped_bit_names_the_array(tmp_path):
+def test_checksum_error_names_the_damaged_array(tmp_path):
     path = tmp_path / "x.params"
     params_file.write(path, ARRAYS)
     raw = bytearray(path.read_bytes())
@@ -146,7 +146,7 @@ def test_a_flipped_bit_names_the_array(tmp_path):
         mx.nd.load(str(path))
 
 
-def test_no_flipped_bit_goes_unnoticed(tmp_path):
+def test_every_flipped_bit_raises(tmp_path):
     path = tmp_path / "x.params"
     params_file.write(path, {k: v for k, v in ARRAYS.items() if k != "large"})
     good, chance = path.read_bytes(), random.Random(3)
@@ -154,7 +154,7 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path):
         raw = bytearray(good)
         at = chance.randrange(len(raw))
         raw[at] ^= 1 << chance.randrange(8)
-        if 8 <= at < 16:  # a reserved word that nobody reads
+        if 8 <= at < 16:  # a reserved field that is not read
             continue
         path.write_bytes(raw)
         with pytest.raises(FormatError):
@@ -168,7 +168,7 @@ def test_files_of_mxnet_have_no_checksums_and_load(tmp_path):
     assert params_file.read_info(path) == {}
 
 
-def test_a_training_state_is_checked(tmp_path):
+def test_checksum_error_in_a_training_state_raises(tmp_path):
     path = tmp_path / "run-resume.params"
     tree_file.write(path, {"epoch": 3, "weight": torch.ones(1000)})
     raw = bytearray(path.read_bytes())
@@ -178,7 +178,7 @@ def test_a_training_state_is_checked(tmp_path):
         tree_file.read(path)
 
 
-def test_a_checkpoint_whose_symbol_was_replaced_warns(tmp_path):
+def test_load_checkpoint_with_a_replaced_symbol_file_warns(tmp_path):
     prefix = str(tmp_path / "net")
     x = mx.sym.var("x")
     params = {"w": mx.nd.ones(2)}

@@ -1,4 +1,4 @@
-"""With ``MXNET_GRAPH_PASSES=0`` hybridized blocks run the kernels of eager calls: equal bits."""
+"""With ``MXNET_GRAPH_PASSES=0`` hybridized blocks equal eager blocks bit for bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.batches import check_each
 from tests.golden.record.layer_cases import FAMILIES, Case, answer
 
 # Their output is also their state. In eager calls this is one array, whose gradients are summed
-# as they come; hybridized blocks return two, so that three gradients are summed in another order.
+# on arrival; hybridized blocks return two, so three gradients are summed in a different order.
 RETURNED_TWICE = re.compile(r"rnn/(GRUCell_|hybrid_stack|stack|both_ways)|contrib/conv.*(GRU|gru)")
 ZOO = ("resnet18_v1", "resnet18_v2", "mobilenet0.25", "mobilenetv2_0.25")
 
@@ -41,15 +41,15 @@ def _check_layer(case: Case) -> None:
 
 @pytest.mark.filterwarnings("ignore:All children of this Sequential layer")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_layers(family: str) -> None:
-    """Outputs, gradients and states of every layer, loss and cell."""
+def test_hybridized_layers_equal_eager_layers_bit_for_bit(family: str) -> None:
+    """Compare outputs, gradients and states of every layer, loss and cell."""
     check_each({case.key: case for case in FAMILIES[family]}, _check_layer)
 
 
 @pytest.mark.parametrize("name", ZOO)
 @pytest.mark.slow
-def test_zoo(name: str) -> None:
-    """A prediction, then a training step with all its gradients."""
+def test_hybridized_zoo_networks_equal_eager_ones_bit_for_bit(name: str) -> None:
+    """Compare a prediction, then a training step with all its gradients."""
     net = vision.get_model(name, classes=10)
     net.initialize(mx.init.Xavier(rnd_type="uniform"))
     x = nd.array(np.random.RandomState(0).rand(2, 3, 64, 64))

@@ -46,7 +46,7 @@ def test_attributes_register_children_and_parameters():
     assert net._children["first"] is net.first
 
 
-def test_blocks_in_plain_lists_are_warned_of():
+def test_unregistered_blocks_in_lists_warn():
     class Hidden(gluon.Block):
         def __init__(self):
             super().__init__()
@@ -56,7 +56,7 @@ def test_blocks_in_plain_lists_are_warned_of():
         Hidden().collect_params()
 
 
-def test_registered_lists_are_not_warned_of():
+def test_lists_of_registered_blocks_do_not_warn():
     class Known(gluon.Block):
         def __init__(self):
             super().__init__()
@@ -67,14 +67,14 @@ def test_registered_lists_are_not_warned_of():
     assert len(list(Known().collect_params())) == 2
 
 
-def test_parameters_are_shared_by_params():
+def test_params_argument_shares_parameters():
     first = nn.Dense(2, in_units=3, prefix="a_")
     second = nn.Dense(2, in_units=3, prefix="b_", params=first.collect_params())
     assert second.weight is first.weight
     assert list(second.collect_params()) == ["a_weight", "a_bias"]
 
 
-def test_apply_and_cast_reach_every_block():
+def test_apply_and_cast_are_recursive():
     net = ready()
     seen = []
     assert net.apply(lambda block: seen.append(type(block).__name__)) is net
@@ -83,12 +83,12 @@ def test_apply_and_cast_reach_every_block():
     assert net(mx.nd.ones((1, 3), dtype="float64")).dtype == np.float64
 
 
-def test_forward_must_be_defined():
+def test_missing_forward_raises():
     with pytest.raises(NotImplementedError, match="forward"):
         gluon.Block()(mx.nd.ones((1,)))
 
 
-def test_hooks_are_scopes_too():
+def test_hook_handle_as_context_manager_detaches_on_exit():
     net = ready()
     calls = []
     with net.register_forward_hook(lambda block, x, y: calls.append(y.shape)):
@@ -97,7 +97,7 @@ def test_hooks_are_scopes_too():
     assert calls == [(5, 2)]
 
 
-def test_summary_refuses_hybridized_blocks_and_leaves_no_hooks(capsys):
+def test_summary_of_hybridized_blocks_raises_and_leaves_no_hooks(capsys):
     net = ready()
     net.hybridize()
     with pytest.raises(AssertionError, match="must not be hybridized to print summary"):
@@ -109,7 +109,7 @@ def test_summary_refuses_hybridized_blocks_and_leaves_no_hooks(capsys):
     assert "Unique parameters in model" in capsys.readouterr().out
 
 
-def test_summary_ends_with_work_and_memory(capsys):
+def test_summary_ends_with_multiply_adds_and_memory(capsys):
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3, in_channels=2, use_bias=False), nn.Dense(5, in_units=144))
     net.initialize()
@@ -127,7 +127,7 @@ def same(one, other):
     assert_equal_up_to_rounding(one(x).asnumpy(), other(x).asnumpy())
 
 
-def test_parameters_come_back_by_structure(tmp_path):
+def test_save_and_load_parameters_by_structure(tmp_path):
     path = str(tmp_path / "net.params")
     net = ready(prefix="one_")
     net.save_parameters(path)
@@ -139,7 +139,7 @@ def test_parameters_come_back_by_structure(tmp_path):
 
 
 @pytest.mark.parametrize("strip", [True, False])
-def test_files_of_names_are_understood(tmp_path, strip):
+def test_load_parameters_accepts_files_keyed_by_parameter_name(tmp_path, strip):
     path = str(tmp_path / "net.params")
     net = ready(prefix="net_")
     net.collect_params().save(path, strip_prefix="net_" if strip else "")
@@ -148,7 +148,7 @@ def test_files_of_names_are_understood(tmp_path, strip):
     same(net, other)
 
 
-def test_single_layer_comes_back(tmp_path):
+def test_save_and_load_parameters_of_a_single_layer(tmp_path):
     path = str(tmp_path / "net.params")
     net = nn.Dense(2, in_units=3)
     net.initialize()
@@ -158,7 +158,7 @@ def test_single_layer_comes_back(tmp_path):
     same(net, other)
 
 
-def test_shared_parameters_need_one_name(tmp_path):
+def test_save_parameters_deduplicates_shared_parameters(tmp_path):
     class Twice(gluon.Block):
         def __init__(self):
             super().__init__()
@@ -177,7 +177,7 @@ def test_shared_parameters_need_one_name(tmp_path):
     same(net, other)
 
 
-def test_load_parameters_names_what_is_missing_or_extra(tmp_path):
+def test_load_parameters_error_names_missing_and_extra_parameters(tmp_path):
     path = str(tmp_path / "net.params")
     ready().save_parameters(path)
     with pytest.raises(AssertionError, match=r"'weight'.*missing in file.*allow_missing=True"):
@@ -187,7 +187,7 @@ def test_load_parameters_names_what_is_missing_or_extra(tmp_path):
     nn.Dense(2).load_parameters(path, allow_missing=True, ignore_extra=True)
 
 
-def test_load_parameters_casts_when_told(tmp_path):
+def test_load_parameters_with_cast_dtype(tmp_path):
     path = str(tmp_path / "net.params")
     net = ready()
     net.cast("float64")
@@ -203,7 +203,7 @@ def test_load_parameters_casts_when_told(tmp_path):
     assert other.first.weight.data().dtype == np.float64
 
 
-def test_old_names_of_saving_warn(tmp_path):
+def test_save_params_and_load_params_warn_as_deprecated(tmp_path):
     path = str(tmp_path / "net.params")
     net = ready()
     with pytest.warns(UserWarning, match="save_params is deprecated"):
@@ -212,7 +212,7 @@ def test_old_names_of_saving_warn(tmp_path):
         net.load_params(path)
 
 
-def test_save_and_load_keep_the_graphs(tmp_path):
+def test_save_and_load_restore_hybridized_graphs(tmp_path):
     net = nn.HybridSequential(prefix="net_")
     with net.name_scope():
         net.add(nn.Dense(3), nn.Dense(2))
@@ -247,7 +247,7 @@ class Chain(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybridized", [False, True])
-def test_load_takes_the_saved_names(tmp_path, hybridized):
+def test_load_restores_saved_parameter_names(tmp_path, hybridized):
     path, x = str(tmp_path / "whole"), mx.nd.ones((1, 2))
     net, other = Chain(prefix="old_"), Chain(prefix="new_")
     net.initialize(mx.init.Normal(1))
@@ -278,7 +278,7 @@ def test_load_takes_the_saved_names(tmp_path, hybridized):
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_copies_of_blocks_share_no_parameters(how, hybridize):
+def test_copies_of_blocks_do_not_share_parameters(how, hybridize):
     net = nn.HybridSequential()
     net.add(nn.Dense(4), nn.BatchNorm(), nn.Dense(2))
     net.initialize()
@@ -293,7 +293,7 @@ def test_copies_of_blocks_share_no_parameters(how, hybridize):
     assert net[0].weight.data().asnumpy().any()
 
 
-def test_loading_changes_all_parameters_or_none(tmp_path):
+def test_load_parameters_is_atomic(tmp_path):
     path = str(tmp_path / "x.params")
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(2, in_units=3), mx.gluon.nn.Dense(4, in_units=2))
@@ -322,7 +322,7 @@ def test_loading_changes_all_parameters_or_none(tmp_path):
     assert net[0].weight.data().asnumpy().tolist() == [[1, 1, 1], [1, 1, 1]]
 
 
-def test_a_wrong_shape_leaves_deferred_parameters_deferred(tmp_path):
+def test_failed_load_keeps_deferred_initialization(tmp_path):
     path = str(tmp_path / "x.params")
     net = mx.gluon.nn.Dense(2)
     mx.nd.save(path, {"weight": mx.nd.ones((3, 3)), "bias": mx.nd.ones((2,))})
@@ -333,7 +333,7 @@ def test_a_wrong_shape_leaves_deferred_parameters_deferred(tmp_path):
 
 
 class NamedOtherwise(gluon.Block):
-    """A block whose attributes and parameters have different names, some of them the same."""
+    """A block whose attributes and parameters have different names."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -344,7 +344,7 @@ class NamedOtherwise(gluon.Block):
 
 
 @pytest.mark.parametrize("strip", [True, False])
-def test_files_by_name_of_blocks_that_name_parameters_otherwise(tmp_path, strip):
+def test_load_by_name_with_custom_parameter_names(tmp_path, strip):
     source, path = NamedOtherwise(prefix="own_"), str(tmp_path / "x.params")
     source.initialize(mx.init.Normal(1))
     source.collect_params().save(path, strip_prefix=source.prefix if strip else "")
@@ -360,7 +360,7 @@ def test_files_by_name_of_blocks_that_name_parameters_otherwise(tmp_path, strip)
     NamedOtherwise().load_parameters(path)
 
 
-def test_summary_names_the_block_that_was_hybridized():
+def test_summary_error_names_the_hybridized_block():
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(2), mx.gluon.nn.Dense(3))
     net.initialize()

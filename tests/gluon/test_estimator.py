@@ -1,4 +1,4 @@
-"""Estimator: its loops and handlers, names of checkpoints, and `fit(resume=...)`."""
+"""Estimator: fit and evaluate, event handlers, checkpoints, and `fit(resume=...)`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def files(folder) -> list[str]:
 
 
 class TestConstruction:
-    def test_default_metrics_follow_the_loss(self):
+    def test_default_metrics_are_chosen_by_the_loss(self):
         estimator = ready()
         assert [m.name for m in estimator.train_metrics] == [
             "training accuracy",
@@ -71,26 +71,26 @@ class TestConstruction:
             "validation softmaxcrossentropyloss",
         ]
 
-    def test_given_metrics_are_kept_and_renamed(self):
+    def test_passed_metrics_are_used_and_renamed(self):
         train, val = mx.metric.Accuracy(), mx.metric.RMSE()
         estimator = ready(train_metrics=train, val_metrics=[val])
         assert estimator.train_metrics[0] is train
         assert estimator.val_metrics[0] is val
         assert (train.name, val.name) == ("training accuracy", "validation rmse")
 
-    def test_composite_metric_is_taken_apart(self):
+    def test_composite_metrics_are_flattened(self):
         both = mx.metric.CompositeEvalMetric([mx.metric.Accuracy(), mx.metric.RMSE()])
         names = [m.name for m in ready(train_metrics=both).train_metrics]
         assert names == ["training accuracy", "training rmse"]
 
-    def test_network_is_initialized_and_a_trainer_made(self):
+    def test_network_is_initialized_and_trainer_created_by_default(self):
         net = gluon.nn.Dense(2, in_units=3)
         with pytest.warns(UserWarning, match="No trainer specified"):
             estimator = Estimator(net, gluon.loss.L2Loss(), initializer=mx.init.One())
         assert net.weight.data().asnumpy().min() == 1
         assert estimator.trainer.learning_rate == 0.001
 
-    def test_initializer_of_an_initialized_network_is_told_to_be_useless(self):
+    def test_initializer_for_an_initialized_network_warns(self):
         with pytest.warns(UserWarning, match="already fully initialized"):
             ready(initializer=mx.init.One())
 
@@ -103,18 +103,18 @@ class TestConstruction:
             ({"val_loss": 3}, "loss must be a Loss"),
         ],
     )
-    def test_wrong_arguments(self, options, message):
+    def test_wrong_arguments_raise(self, options, message):
         with pytest.raises(ValueError, match=message):
             ready(**options)
 
     @pytest.mark.skipif(mx.context.num_gpus() > 0, reason="there is a GPU")
-    def test_missing_device(self):
+    def test_unavailable_device_raises(self):
         with pytest.raises(AssertionError, match="is not available"):
             ready(context=mx.gpu(0))
 
 
 class TestFit:
-    def test_lines_of_an_epoch_with_validation(self, capsys):
+    def test_log_lines_of_an_epoch_with_validation(self, capsys):
         ready(train_metrics=mx.metric.Accuracy()).fit(loader(), loader(), epochs=1)
         assert lines(capsys) == [
             "Training begin: using optimizer SGD with current learning rate V ",
@@ -126,7 +126,7 @@ class TestFit:
             "Train finished using total Ts with 1 epochs. training accuracy: V",
         ]
 
-    def test_validation_is_logged_with_its_epoch(self, capsys):
+    def test_validation_log_lines_contain_the_epoch(self, capsys):
         estimator = ready(train_metrics=mx.metric.Accuracy())
         estimator.fit(loader(), loader(), epochs=3)
         validations = [line for line in lines(capsys) if "validation" in line]
@@ -136,14 +136,14 @@ class TestFit:
         estimator.evaluate(loader())
         assert "[Epoch 0] Finished in Ts, validation accuracy: V" in lines(capsys)
 
-    def test_lines_of_an_interval(self, capsys):
+    def test_log_lines_at_log_interval(self, capsys):
         ready().fit(loader(), epochs=1, event_handlers=LoggingHandler(log_interval=2))
         assert lines(capsys)[3:5] == [
             "[Epoch 0][Batch 0][Samples 5] time/interval: Ts",
             "[Epoch 0][Batch 2][Samples 15] time/interval: Ts",
         ]
 
-    def test_batches_cut_the_last_epoch_short(self, capsys):
+    def test_fit_with_batches_ends_within_an_epoch(self, capsys):
         ready().fit(loader(), batches=6)
         printed = lines(capsys)
         assert printed[1] == "Train for 6 batches."
@@ -157,24 +157,24 @@ class TestFit:
         assert estimator.train_metrics[1].get()[1] < before
 
     @pytest.mark.parametrize("how", [{}, {"epochs": 1, "batches": 1}, {"epochs": 0}])
-    def test_exactly_one_length(self, how):
+    def test_fit_requires_either_epochs_or_batches(self, how):
         with pytest.raises(ValueError, match="exactly one type of iteration"):
             ready().fit(loader(), **how)
 
-    def test_only_loaders(self):
+    def test_data_other_than_a_dataloader_raises(self):
         batch = [(mx.nd.ones((5, 4)), mx.nd.ones((5,)))]
         with pytest.raises(ValueError, match="only support input as Gluon DataLoader"):
             ready().fit(batch, epochs=1)
         with pytest.raises(ValueError, match="only support input as Gluon DataLoader"):
             ready().evaluate(batch)
 
-    def test_no_data_for_a_number_of_batches(self, capsys):
+    def test_fit_of_an_empty_loader_raises(self, capsys):
         few = gluon.data.ArrayDataset(mx.nd.ones((2, 4)), mx.nd.ones((2,)))
         empty = gluon.data.DataLoader(few, batch_size=5, last_batch="discard")
         with pytest.raises(ValueError, match="no batches"):
             ready().fit(empty, batches=1)
 
-    def test_two_devices(self, capsys):
+    def test_fit_on_two_devices_splits_batches(self, capsys):
         net = gluon.nn.Dense(3)
         contexts = [mx.cpu(0), mx.cpu(1)]
         net.initialize(ctx=contexts)
@@ -189,13 +189,13 @@ class TestFit:
         estimator.fit(loader(4, 4), epochs=1, event_handlers=Recorder())
         assert seen == [(2, 3), (2, 3)]
 
-    def test_evaluate_fills_the_validation_metrics(self, capsys):
+    def test_evaluate_updates_validation_metrics(self, capsys):
         estimator = ready()
         estimator.evaluate(loader())
         assert 0 <= estimator.val_metrics[0].get()[1] <= 1
         assert np.isnan(estimator.train_metrics[0].get()[1])
 
-    def test_validation_may_use_another_network_and_loss(self, capsys):
+    def test_val_net_and_val_loss(self, capsys):
         other = gluon.nn.Dense(1)
         other.initialize()
         estimator = ready(val_net=other, val_loss=gluon.loss.L1Loss(), val_metrics=mx.metric.Loss())
@@ -242,13 +242,13 @@ class TestEvents:
             ("train_end", []),
         ]
 
-    def test_priority(self, capsys):
+    def test_event_handlers_run_in_order_of_priority(self, capsys):
         pages = []
         handlers = [Diary(pages, "late ", 5), Diary(pages, "early ", -5)]
         ready().fit(loader(5), epochs=1, event_handlers=handlers)
         assert [page[0] for page in pages[:2]] == ["early train_begin", "late train_begin"]
 
-    def test_evaluation_has_no_train_events(self, capsys):
+    def test_evaluate_triggers_no_train_events(self, capsys):
         pages = []
         ready().evaluate(loader(5), event_handlers=Diary(pages))
         assert [page[0] for page in pages] == [
@@ -258,7 +258,7 @@ class TestEvents:
             "epoch_end",
         ]
 
-    def test_a_true_answer_ends_the_epoch_or_the_training(self, capsys):
+    def test_handlers_returning_true_stop_the_epoch_or_training(self, capsys):
         class Stop(BatchEnd, EpochEnd):
             def __init__(self, at):
                 self.at, self.batches, self.epochs = at, 0, 0
@@ -288,7 +288,7 @@ class TestEvents:
         estimator.fit(loader(), epochs=1, event_handlers=Never())
         assert np.array_equal(before, estimator.net[0].weight.data().asnumpy())
 
-    def test_batch_processor(self, capsys):
+    def test_custom_batch_processor(self, capsys):
         class Zero(BatchProcessor):
             def fit_batch(self, estimator, train_batch, batch_axis=0):
                 data, label = train_batch
@@ -301,7 +301,7 @@ class TestEvents:
         assert np.array_equal(before, estimator.net[0].weight.data().asnumpy())
         assert estimator.net[0].bias.data().asnumpy().any()
 
-    def test_validation_periods(self):
+    def test_validation_handler_periods(self):
         calls = []
 
         def evaluate(val_data, batch_axis, event_handlers):
@@ -313,26 +313,26 @@ class TestEvents:
         estimator.fit(loader(), epochs=2, event_handlers=handler)
         assert calls == [("data", 0, None)] * 3
 
-    def test_foreign_metrics_and_handlers_are_refused(self):
+    def test_unknown_metrics_and_handlers_raise(self):
         estimator = ready()
         with pytest.raises(ValueError, match="outside of the known training and validation"):
             estimator.fit(loader(), epochs=1, event_handlers=MetricHandler(mx.metric.Accuracy()))
         with pytest.raises(ValueError, match="handlers must be an EventHandler"):
             estimator.fit(loader(), epochs=1, event_handlers=[3])
 
-    def test_stopping_handler_takes_the_lengths_of_fit(self):
+    def test_stopping_handler_uses_max_epoch_and_max_batch_of_fit(self):
         handler, estimator = StoppingHandler(2, 3), ready()
         estimator.max_epoch, estimator.max_batch = 4, None
         handler.train_begin(estimator)
         assert (handler.max_epoch, handler.max_batch) == (4, None)
 
-    def test_log_interval(self):
+    def test_invalid_log_interval_raises(self):
         with pytest.raises(ValueError, match="integer or string 'epoch'"):
             LoggingHandler(log_interval="batch")
 
 
 class TestEarlyStopping:
-    def test_patience(self, capsys):
+    def test_early_stopping_patience(self, capsys):
         estimator = ready(lr=0.0)
         handler = EarlyStoppingHandler(estimator.train_metrics[1], patience=2, mode="min")
         estimator.fit(loader(), epochs=9, event_handlers=handler)
@@ -344,25 +344,25 @@ class TestEarlyStopping:
             "training softmaxcrossentropyloss: V",
         ]
 
-    def test_small_changes_are_no_improvement(self, capsys):
+    def test_early_stopping_min_delta(self, capsys):
         estimator = ready()
         handler = EarlyStoppingHandler(estimator.train_metrics[1], min_delta=9, mode="min")
         estimator.fit(loader(), epochs=9, event_handlers=handler)
         assert handler.stopped_epoch == 1
 
-    def test_baseline(self, capsys):
+    def test_early_stopping_baseline(self, capsys):
         estimator = ready()
         handler = EarlyStoppingHandler(estimator.train_metrics[0], mode="max", baseline=2.0)
         estimator.fit(loader(), epochs=9, event_handlers=handler)
         assert handler.current_epoch == 1
 
-    def test_metric_that_is_never_updated(self, capsys):
+    def test_early_stopping_on_a_metric_without_updates_warns(self, capsys):
         estimator = ready()
         handler = EarlyStoppingHandler(estimator.val_metrics[0], mode="max")
         with pytest.warns(RuntimeWarning, match="validation accuracy is not updated"):
             estimator.fit(loader(), epochs=1, event_handlers=handler)
 
-    def test_mode(self):
+    def test_early_stopping_mode_is_inferred_from_the_metric(self):
         with pytest.warns(UserWarning, match="a greater loss counts as better. Give mode='max'"):
             handler = EarlyStoppingHandler(mx.metric.Loss())
         assert handler.monitor_op is np.greater
@@ -371,7 +371,7 @@ class TestEarlyStopping:
 
 
 class TestCheckpoints:
-    def test_names_and_number(self, tmp_path, capsys):
+    def test_checkpoint_names_and_max_checkpoints(self, tmp_path, capsys):
         handler = CheckpointHandler(str(tmp_path), max_checkpoints=2)
         ready().fit(loader(), epochs=3, event_handlers=handler)
         assert files(tmp_path) == [
@@ -382,12 +382,12 @@ class TestCheckpoints:
             "model-symbol.json",
         ]
 
-    def test_batch_period(self, tmp_path, capsys):
+    def test_checkpoints_by_batch_period(self, tmp_path, capsys):
         handler = CheckpointHandler(str(tmp_path), "m", epoch_period=None, batch_period=2)
         ready().fit(loader(), batches=4, event_handlers=handler)
         assert handler.saved_checkpoints == ["m-epoch0batch1", "m-epoch0batch3"]
 
-    def test_best(self, tmp_path, capsys):
+    def test_save_best_checkpoint(self, tmp_path, capsys):
         estimator = ready()
         handler = CheckpointHandler(
             str(tmp_path), monitor=estimator.train_metrics[1], save_best=True, mode="min", verbose=1
@@ -402,7 +402,7 @@ class TestCheckpoints:
         assert "model-best.params" in files(tmp_path)
         assert handler.best == estimator.train_metrics[1].get()[1]
 
-    def test_graph_needs_a_hybrid_network(self, tmp_path, capsys, monkeypatch):
+    def test_symbol_file_is_not_saved_for_non_hybrid_networks(self, tmp_path, capsys, monkeypatch):
         monkeypatch.chdir(tmp_path)
         handler = CheckpointHandler(".")
         ready(gluon.nn.Sequential).fit(loader(), epochs=1, event_handlers=handler)
@@ -434,7 +434,7 @@ class TestCheckpoints:
             weights = [each.net[0].weight.data().asnumpy() for each in (whole, rest)]
             np.testing.assert_allclose(*weights, rtol=1e-6)
 
-    def test_resume_after_the_end(self, tmp_path, capsys):
+    def test_resume_after_the_last_epoch_raises(self, tmp_path, capsys):
         estimator = ready()
         estimator.fit(loader(), epochs=1, event_handlers=CheckpointHandler(str(tmp_path)))
         handler = CheckpointHandler(str(tmp_path), resume_from_checkpoint=True)
@@ -443,7 +443,7 @@ class TestCheckpoints:
         with pytest.raises(AssertionError, match="same type of period"):
             estimator.fit(loader(), batches=9, event_handlers=handler)
 
-    def test_nothing_to_resume(self, tmp_path, capsys):
+    def test_resume_without_a_checkpoint_trains_from_scratch(self, tmp_path, capsys):
         handler = CheckpointHandler(str(tmp_path), resume_from_checkpoint=True)
         ready().fit(loader(), epochs=1, event_handlers=handler)
         printed = lines(capsys)[0]
@@ -451,12 +451,12 @@ class TestCheckpoints:
             printed == "CheckpointHandler: No checkpoint found, training from scratch for 1 epochs"
         )
 
-    def test_best_needs_a_metric(self, tmp_path):
+    def test_save_best_without_a_monitor_raises(self, tmp_path):
         with pytest.raises(ValueError, match="To save best model only"):
             CheckpointHandler(str(tmp_path), save_best=True)
 
 
-def test_metric_for_a_loss():
+def test_suggested_metric_for_a_loss():
     assert utils._suggest_metric_for_loss(gluon.loss.L2Loss()) is None
     assert isinstance(utils._suggest_metric_for_loss(SOFTMAX()), mx.metric.Accuracy)
 
@@ -469,7 +469,7 @@ class Killed(BaseException):
 
 
 class Killer(BatchEnd):
-    """Ends the process, so to speak, after some batches."""
+    """Raises after some batches, to simulate a kill."""
 
     def __init__(self, after):
         self._after, self._seen = lambda: after, []
@@ -502,7 +502,7 @@ def train(folder=None, die_after=None, length=None, every=None):
 
 
 def same(one, other):
-    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as `resume` promises: the same kernels run on arrays of the same shapes.
     for a, b in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert one[1:] == other[1:]
@@ -516,7 +516,7 @@ def test_killed_training_resumes_to_the_same_result(tmp_path, die_after, every):
     same(train(tmp_path, every=every), train())
 
 
-def test_a_training_by_batches(tmp_path):
+def test_killed_training_by_batches_resumes_to_the_same_result(tmp_path):
     length = {"batches": 12}
     with pytest.raises(Killed):
         train(tmp_path, 8, length, every=3)
@@ -532,12 +532,12 @@ def test_logged_epochs_continue_after_a_resume(tmp_path, capsys):
     assert "[Epoch 0]" not in text and "[Epoch 1] Begin" in text and "[Epoch 2] Finished" in text
 
 
-def test_a_finished_training_can_be_prolonged(tmp_path):
+def test_finished_training_resumes_with_more_epochs(tmp_path):
     train(tmp_path, length={"epochs": 2})
     same(train(tmp_path, length={"epochs": 2}), train(length={"epochs": 2}))
     same(train(tmp_path, length={"epochs": 4}), train(length={"epochs": 4}))
 
 
-def test_resume_every_needs_a_folder():
+def test_resume_every_without_a_folder_raises():
     with pytest.raises(ValueError, match="needs resume=folder"):
         train(every=2)

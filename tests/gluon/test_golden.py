@@ -1,4 +1,4 @@
-"""Names, printed forms, files and results of networks and layers are those of MXNet 1.9.1."""
+"""Names, reprs, files and results of networks and layers match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recorded(family):
 
 @pytest.mark.parametrize("hybridize", [False, True], ids=["eager", "hybrid"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
-def test_outputs_gradients_and_statistics_are_those_of_mxnet(case, hybridize):
+def test_outputs_gradients_and_statistics_match_mxnet(case, hybridize):
     expected = recorded(case.key.partition("/")[0])[0][case.key]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "All children of this Sequential layer")
@@ -54,7 +54,7 @@ def test_outputs_gradients_and_statistics_are_those_of_mxnet(case, hybridize):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.key)
-def test_printed_form_parameters_and_graph_are_those_of_mxnet(case):
+def test_repr_parameters_and_graph_match_mxnet(case):
     expected = recorded(case.key.partition("/")[0])[1][case.key]
     actual = json.loads(json.dumps(description(mx, case)))
     for part, value in expected.items():
@@ -85,12 +85,12 @@ def check_outputs(outputs, expected):
 
 
 @pytest.mark.parametrize("name", [name for name in FACTS if name != "training"])
-def test_facts_are_mxnets(name):
+def test_recorded_properties_match_mxnet(name):
     expected = json.loads((RECORDED / "facts.json").read_text(encoding="utf-8"))[name]
     assert json.loads(json.dumps(facts_of(mx, name))) == expected
 
 
-def test_training_steps_are_mxnets():
+def test_training_steps_match_mxnet():
     expected = json.loads((RECORDED / "facts.json").read_text(encoding="utf-8"))["training"]
     actual = facts_of(mx, "training")
     for name, rows in expected.items():
@@ -100,18 +100,18 @@ def test_training_steps_are_mxnets():
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_outputs_and_gradients_are_mxnets(name, hybridize):
+def test_network_outputs_and_gradients_match_mxnet(name, hybridize):
     expected = arrays(name)
     net, inputs = made(name, hybridize)
     check_outputs(net(*inputs), expected)
-    # Without training, MXNet's pooling keeps no positions: its gradients are wrong there.
+    # In prediction mode, MXNet's pooling stores no positions: its gradients are wrong.
     for training in (True,) if name == "convolution" else (False, True):
         for key, mine in gradients(net, inputs, training).items():
             np.testing.assert_allclose(mine, expected[key], rtol=2e-3, atol=2e-4, err_msg=key)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_exported_files_are_mxnets(name, tmp_path):
+def test_exported_files_equal_those_of_mxnet(name, tmp_path):
     net, inputs = made(name, hybridize=True)
     net(*inputs)
     net.export(str(tmp_path / name))
@@ -126,7 +126,7 @@ def test_exported_files_are_mxnets(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_files_of_mxnet_are_imported(name):
+def test_imports_files_exported_by_mxnet(name):
     expected = arrays(name)
     inputs = [mx.nd.array(expected[f"input{i}"]) for i in range(3) if f"input{i}" in expected]
     names = ["data"] if len(inputs) == 1 else [f"data{i}" for i in range(len(inputs))]
@@ -137,7 +137,7 @@ def test_files_of_mxnet_are_imported(name):
 
 @pytest.mark.parametrize("suffix", [".params", "-0000.params"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_parameters_of_mxnet_are_loaded(name, suffix):
+def test_loads_parameters_saved_by_mxnet(name, suffix):
     with mx.name.NameManager():
         net, inputs = NETWORKS[name](mx)
     net.load_parameters(str(RECORDED / f"{name}{suffix}"))

@@ -1,4 +1,4 @@
-"""Hybridized blocks compute what eager ones do, for any batch, training or not."""
+"""Hybridized blocks compute the same as eager blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def batch(size):
 
 
 def answers(net, training):
-    """Return output, gradients and running statistics of two batches."""
+    """Return outputs, gradients and running statistics of two batches."""
     found = []
     for size in (5, 3):
         mx.random.seed(7)
@@ -60,7 +60,7 @@ def test_deferred_shapes_are_inferred_through_the_graph():
     assert net[1].gamma.shape == (8,)
 
 
-def test_shape_that_cannot_be_told_is_named():
+def test_error_names_a_parameter_whose_shape_cannot_be_inferred():
     class Open(gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -75,7 +75,7 @@ def test_shape_that_cannot_be_told_is_named():
         net(mx.nd.ones((1, 2)))
 
 
-def test_infer_shape_leaves_values_to_later():
+def test_infer_shape_does_not_initialize_values():
     net = nn.Dense(4)
     net.initialize()
     net.infer_shape(mx.nd.ones((1, 7)))
@@ -84,7 +84,7 @@ def test_infer_shape_leaves_values_to_later():
         net.weight.data()
 
 
-def test_infer_type_follows_the_input():
+def test_infer_type_sets_parameter_dtypes_from_the_input():
     net = nn.Dense(4, in_units=2, dtype=None)
     net.infer_type(mx.nd.ones((1, 2), dtype="float16"))
     assert net.weight.dtype == np.float16
@@ -97,7 +97,7 @@ class Nested(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_lists_go_in_and_come_out(hybridize):
+def test_nested_list_inputs_and_outputs(hybridize):
     net = Nested()
     if hybridize:
         net.hybridize()
@@ -107,7 +107,7 @@ def test_lists_go_in_and_come_out(hybridize):
         assert first.asnumpy().tolist() == second.asnumpy().tolist() == [[2, 2]]
 
 
-def test_other_structure_after_tracing_is_refused():
+def test_changed_input_structure_after_tracing_raises():
     net = Nested()
     net.hybridize()
     x = mx.nd.ones((1, 2))
@@ -118,7 +118,7 @@ def test_other_structure_after_tracing_is_refused():
     assert net(x, [x, x], x * 3)[0].asnumpy().tolist() == [[6, 6]]
 
 
-def test_outputs_of_one_operator_are_a_list():
+def test_multi_output_operator_returns_a_list():
     class Halves(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return F.split(x, num_outputs=2)
@@ -128,7 +128,7 @@ def test_outputs_of_one_operator_are_a_list():
     assert [part.shape for part in net(mx.nd.ones((1, 4)))] == [(1, 2), (1, 2)]
 
 
-def test_input_that_passes_through_stays_itself():
+def test_returned_input_is_the_same_array():
     class Same(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return x
@@ -140,7 +140,7 @@ def test_input_that_passes_through_stays_itself():
     assert x.asnumpy().tolist() == [5, 5]
 
 
-def test_open_sources_follow_the_batch():
+def test_unknown_size_of_zeros_is_inferred_for_each_batch():
     class Start(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return x + F.zeros((0, 2)) + 1 if F is mx.sym else x + 1
@@ -151,7 +151,7 @@ def test_open_sources_follow_the_batch():
         assert net(mx.nd.ones((size, 2))).asnumpy().tolist() == [[2, 2]] * size
 
 
-def test_unused_inputs_and_parameters_are_warned_of():
+def test_unused_inputs_and_parameters_warn():
     class Half(gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -170,14 +170,14 @@ def test_unused_inputs_and_parameters_are_warned_of():
     assert any("Parameter half_w is not used" in text for text in messages)
 
 
-def test_symbols_trace_the_block():
+def test_calling_a_block_on_symbols_returns_its_graph():
     net = nn.Dense(2, prefix="fc_")
     out = net(mx.sym.var("x"))
     assert out.name == "fc_fwd"
     assert out.list_arguments() == ["x", "fc_weight", "fc_bias"]
 
 
-def test_wrong_inputs_are_told():
+def test_invalid_inputs_raise():
     net = nn.Dense(2)
     with pytest.raises(ValueError, match="there must be one NDArray or one Symbol"):
         net(3)
@@ -185,7 +185,7 @@ def test_wrong_inputs_are_told():
         Nested()(mx.nd.ones((1,)), [mx.sym.var("x")])
 
 
-def test_children_must_be_hybrid():
+def test_non_hybrid_children_raise():
     class Plain(gluon.Block):
         pass
 
@@ -193,7 +193,7 @@ def test_children_must_be_hybrid():
         nn.HybridSequential().add(Plain())
 
 
-def test_contexts_are_those_of_the_input():
+def test_outputs_are_on_the_context_of_the_input():
     net = nn.Dense(2, in_units=2)
     net.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
     net.hybridize()
@@ -203,7 +203,7 @@ def test_contexts_are_those_of_the_input():
         net(mx.nd.ones((1, 2), ctx=mx.cpu(3)))
 
 
-def test_new_values_are_seen_by_the_graph():
+def test_hybridized_block_uses_updated_parameters():
     net = nn.Dense(1, in_units=1, use_bias=False)
     net.initialize("ones")
     net.hybridize()
@@ -217,7 +217,7 @@ def test_new_values_are_seen_by_the_graph():
     assert net(x.astype("float64")).dtype == np.float64
 
 
-def test_frozen_parameters_get_no_gradient_in_the_graph():
+def test_frozen_parameters_have_no_gradient_when_hybridized():
     net = nn.Dense(1, in_units=1)
     net.initialize("ones")
     net.hybridize()
@@ -232,7 +232,7 @@ def test_frozen_parameters_get_no_gradient_in_the_graph():
         net.weight.grad()
 
 
-def test_higher_gradients_pass_through_the_graph():
+def test_higher_order_gradients_of_hybridized_blocks():
     class Cube(gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return x * x * x
@@ -247,7 +247,7 @@ def test_higher_gradients_pass_through_the_graph():
     assert x.grad.asscalar() == 12
 
 
-def test_op_hook_sees_inside():
+def test_op_hook_is_called_for_each_operator():
     net = nn.Dense(3, in_units=2, activation="relu", prefix="fc_")
     net.initialize()
     seen = []
@@ -260,14 +260,14 @@ def test_op_hook_sees_inside():
     ]
 
 
-def test_hints_are_taken_and_passed_on():
+def test_hybridize_flags_are_passed_to_children():
     net = network()
     net.hybridize(static_alloc=True, static_shape=True, forward_bulk_size=3)
     wanted = {"static_alloc": True, "static_shape": True, "inline_limit": 2, "forward_bulk_size": 3}
     assert dict(net._flags) == dict(net[0]._flags) == wanted
 
 
-def test_unknown_backend_is_told():
+def test_unknown_backend_warns():
     net = network()
     with pytest.warns(UserWarning, match=r"backend 'TensorRT' cannot be found.*MKLDNN"):
         net.hybridize(backend="TensorRT")
@@ -278,12 +278,12 @@ def test_unknown_backend_is_told():
     assert net(batch(2)).shape == (2, 3)
 
 
-def test_export_needs_a_graph():
+def test_export_before_forward_raises():
     with pytest.raises(RuntimeError, match=r"first call block\.hybridize"):
         network().export("nowhere")
 
 
-def test_cached_op_is_a_function_of_arrays():
+def test_cached_op_is_callable_on_arrays():
     x, y = mx.sym.var("x"), mx.sym.var("y")
     op = mx.nd.CachedOp(mx.sym.Group([x + y, x * y]))
     first, second = op(mx.nd.array([2]), mx.nd.array([3]))
@@ -331,7 +331,7 @@ def test_loops_inside_blocks_hybridize_and_export(tmp_path):
 
 
 class Thinned(gluon.Parameter):
-    """A parameter of one's own class: what it answers is made anew each time."""
+    """A parameter subclass whose `data` returns a new array each time."""
 
     asked = 0
 
@@ -340,7 +340,7 @@ class Thinned(gluon.Parameter):
         return super().data(ctx) * self.asked
 
 
-def test_parameter_of_ones_own_class_is_asked_at_each_call():
+def test_data_of_a_parameter_subclass_is_read_at_each_call():
     class Net(gluon.HybridBlock):
         def __init__(self):
             super().__init__()
@@ -367,7 +367,7 @@ def test_parameter_of_ones_own_class_is_asked_at_each_call():
 
 
 @pytest.mark.parametrize("answer", [lambda x: None, lambda x: (x, None, [x, x])])
-def test_none_cannot_be_an_output_of_a_graph(answer):
+def test_returning_none_from_a_hybridized_block_raises(answer):
     net = nn.HybridLambda(lambda F, x: answer(x))
     net(mx.nd.ones((2, 2)))  # eager blocks may return anything
     net.hybridize()
@@ -375,7 +375,7 @@ def test_none_cannot_be_an_output_of_a_graph(answer):
         net(mx.nd.ones((2, 2)))
 
 
-def test_a_hybridized_block_that_returns_one_result_twice_returns_two_arrays():
+def test_a_result_returned_twice_becomes_two_arrays():
     def twice(F, x):
         y = F.tanh(x)
         return [y, y]
@@ -389,7 +389,7 @@ def test_a_hybridized_block_that_returns_one_result_twice_returns_two_arrays():
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_a_returned_input_shares_no_memory_with_a_returned_view_of_it(static):
+def test_returned_input_and_its_view_do_not_share_memory(static):
     net = formula_block(lambda F, x: [x, F.reshape(x, shape=(-1,)), F.tanh(x)])
     net.hybridize(static_alloc=static, static_shape=static)
     x = nd.ones((2, 2))
@@ -402,7 +402,7 @@ def test_a_returned_input_shares_no_memory_with_a_returned_view_of_it(static):
 
 
 @pytest.mark.parametrize("static", [False, True])
-def test_a_block_of_dropout_with_p_0_returns_a_copy(static):
+def test_dropout_with_p_0_returns_a_copy(static):
     net = nn.HybridSequential()
     net.add(nn.Dropout(0))
     net.hybridize(static_alloc=static, static_shape=static)

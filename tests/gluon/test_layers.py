@@ -1,4 +1,4 @@
-"""What layers and losses do beyond single answers: training, slicing, errors, types."""
+"""Layers and losses: training, slicing, errors, dtypes. Values are in the golden tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxnet.ops.interpreters import Interpreter
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_dropout_falls_only_while_training(hybridize):
+def test_dropout_is_active_only_when_training(hybridize):
     layer = nn.Dropout(0.25)
     if hybridize:
         layer.hybridize()
@@ -27,7 +27,7 @@ def test_dropout_falls_only_while_training(hybridize):
     assert abs((y == 0).mean() - 0.25) < 0.02
 
 
-def test_dropout_shares_one_decision_along_axes():
+def test_dropout_mask_is_shared_along_axes():
     with autograd.record():
         y = nn.Dropout(0.5, axes=(1,))(nd.ones((50, 7))).asnumpy()
     assert (y == y[:, :1]).all()
@@ -35,7 +35,7 @@ def test_dropout_shares_one_decision_along_axes():
 
 
 @pytest.mark.parametrize("kind", [nn.Sequential, nn.HybridSequential])
-def test_slice_of_a_stack_shares_layers_and_prefix(kind):
+def test_slice_of_sequential_shares_layers_and_prefix(kind):
     net = kind(prefix="net_")
     with net.name_scope():
         net.add(nn.Dense(4), nn.Dense(3), nn.Dense(2))
@@ -81,7 +81,7 @@ def test_half_precision_leaves_batch_statistics_in_float32():
         (lambda: nn.HybridLambda(3), ValueError, "Unrecognized function in lambda: 3"),
     ],
 )
-def test_wrong_settings_are_refused_where_they_are_given(make, error, message):
+def test_invalid_layer_arguments_raise_in_the_constructor(make, error, message):
     with pytest.raises(error, match=message):
         make()
 
@@ -103,13 +103,13 @@ def test_channels_last_convolution_equals_channels_first(ndim):
     )
 
 
-def test_layers_of_another_type_compute_in_it():
+def test_layers_with_dtype_float64():
     layer = nn.Dense(3, dtype="float64")
     layer.initialize()
     assert layer(nd.ones((2, 4), dtype="float64")).dtype == np.float64
 
 
-def test_modulated_deformable_convolution_begins_as_a_plain_one():
+def test_initial_deformable_convolution_equals_plain_convolution():
     layer = contrib.cnn.ModulatedDeformableConvolution(4, (3, 3), padding=(1, 1))
     x = nd.random.normal(shape=(1, 2, 5, 5))
     layer.initialize()
@@ -119,7 +119,7 @@ def test_modulated_deformable_convolution_begins_as_a_plain_one():
     assert_allclose(found, plain.asnumpy(), rtol=1e-4, atol=1e-5)
 
 
-def test_exported_network_is_loaded_again(tmp_path):
+def test_export_and_import_roundtrip(tmp_path):
     net = nn.HybridSequential()
     net.add(nn.Conv2D(3, 3, activation="relu"), nn.BatchNorm(), nn.MaxPool2D(), nn.Dense(2))
     net.initialize()
@@ -134,7 +134,7 @@ def test_exported_network_is_loaded_again(tmp_path):
 
 
 class Watch(Interpreter):
-    """Notes the operators of eager calls."""
+    """Records the operators of eager calls."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -158,9 +158,9 @@ def entropy_and_gradients(labels: mx.nd.NDArray) -> list[np.ndarray]:
 @pytest.mark.parametrize(
     "labels", [[0, 1, 2, 1], [[0], [1], [2], [1]], [-1, 1, 7, 2], [0.4, 1.6, 2, 0]]
 )
-def test_eager_entropy_in_one_kernel_is_that_of_its_operators(labels: list) -> None:
+def test_fused_cross_entropy_equals_its_operators(labels: list) -> None:
     fused = entropy_and_gradients(mx.nd.array(labels))
-    with Watch() as watch:  # watched operators run one by one
+    with Watch() as watch:  # recorded operators run one by one
         watched = entropy_and_gradients(mx.nd.array(labels))
     assert "pick" in watch.names
     assert "_likelihood_loss" not in watch.names
@@ -169,13 +169,13 @@ def test_eager_entropy_in_one_kernel_is_that_of_its_operators(labels: list) -> N
 
 
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (2, 2)])
-def test_entropy_of_labels_that_do_not_fit_names_pick(shape: tuple) -> None:
+def test_cross_entropy_error_for_wrong_label_shape_names_pick(shape: tuple) -> None:
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     with pytest.raises(mx.base.MXNetError, match="pick"):
         loss(mx.nd.ones((4, 3)), mx.nd.zeros(shape))
 
 
-def test_recorded_entropy_in_one_kernel_shows_its_operators() -> None:
+def test_recorded_graph_of_fused_cross_entropy_has_its_operators() -> None:
     pred, label = mx.nd.ones((4, 3)), mx.nd.zeros(4)
     pred.attach_grad()
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
@@ -191,8 +191,8 @@ def test_recorded_entropy_in_one_kernel_shows_its_operators() -> None:
     assert "pick" in [name for name, _ in operators[0]]
 
 
-def test_the_gradient_of_labels_is_zero():
-    """Also where the loss of rows runs in one kernel, in a first call and in a known one."""
+def test_cross_entropy_gradient_of_labels_is_zero():
+    """Also for the fused kernel, in a first and in a cached call."""
     loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
     pred, label = mx.nd.ones((2, 3)), mx.nd.array([0, 1])
     pred.attach_grad()

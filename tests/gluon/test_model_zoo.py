@@ -1,4 +1,4 @@
-"""Networks of the zoo have MXNet 1.9.1's parameters and answers; files are checked before use."""
+"""Networks of the zoo match MXNet 1.9.1; pretrained files are verified."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RECORDED = json.loads((HERE / "model_zoo.json").read_text(encoding="utf-8"))
 SEEN_NAMES = [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SEEN]
 
 
-def test_all_networks_of_mxnet_have_names():
+def test_zoo_has_all_networks_of_mxnet():
     assert sorted(vision.MODELS) == sorted(RECORDED)
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_parameters_have_the_names_and_shapes_of_mxnet(name):
+def test_parameter_names_and_shapes_match_mxnet(name):
     found = summary(mx, name)
     for part in ("count", "parameters", "sha1"):
         if part in RECORDED[name]:
@@ -33,19 +33,19 @@ def test_parameters_have_the_names_and_shapes_of_mxnet(name):
 
 
 @pytest.mark.parametrize("name", SEEN_NAMES)
-def test_answer_to_a_picture_is_that_of_mxnet(name):
+def test_output_for_an_image_matches_mxnet(name):
     wanted = np.array(RECORDED[name]["seen"], dtype="float32")
     found = seen(mx, name, hybridize=True).ravel()
     assert_allclose(found, wanted, rtol=2e-3, atol=2e-3 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25"])
-def test_eager_answer_equals_hybrid_answer(name):
+def test_eager_output_equals_hybrid_output(name):
     assert_allclose(seen(mx, name), seen(mx, name, hybridize=True), rtol=1e-4, atol=1e-4)
 
 
 def layers_of(name):
-    """Return the operators of a network with their attributes, but for numbers of channels."""
+    """Return the operators of a network with their attributes, except channel counts."""
     net = vision.get_model(name)
     nodes = json.loads(net(mx.sym.var("data")).tojson())["nodes"]
     sizes = ("num_filter", "num_group", "num_hidden", "num_args")
@@ -56,14 +56,14 @@ def layers_of(name):
     }
 
 
-def test_every_network_is_built_of_the_layers_of_those_that_are_run():
-    """Only a network of each family is run and converted: the others repeat its layers."""
+def test_tested_networks_cover_all_layers_of_the_zoo():
+    """Only one network of each family runs and is converted: the others have the same layers."""
     run = set().union(*map(layers_of, SEEN))
     others = {name: layers_of(name) - run for name in vision.MODELS if name not in SEEN}
     assert {name: layers for name, layers in others.items() if layers} == {}
 
 
-def test_unknown_network_is_refused_with_the_known_ones():
+def test_unknown_model_name_raises_and_lists_known_ones():
     with pytest.raises(ValueError, match=r"Model nope is not supported.*\n\talexnet\n"):
         vision.get_model("nope")
     with pytest.raises(ValueError, match=r"Did you mean 'resnet18_v1'\? Available"):
@@ -77,7 +77,7 @@ NAME = "mobilenetv2_0.25"
 
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
-    """A small network's file, under the hash that the store is made to expect."""
+    """The file of a small network, with the hash that the store expects."""
     net = vision.get_model(NAME)
     net.initialize()
     net(mx.nd.zeros((1, 3, 32, 32)))
@@ -97,13 +97,13 @@ def placed(trained, folder):
     (folder / f"{trained[2]}.params").write_bytes(trained[1].read_bytes())
 
 
-def test_file_in_root_is_used(trained, tmp_path):
+def test_pretrained_file_in_root_is_loaded(trained, tmp_path):
     placed(trained, tmp_path / "zoo")
     net = vision.get_model(NAME, pretrained=True, root=str(tmp_path / "zoo"))
     assert_allclose(first_weight(net), first_weight(trained[0]))
 
 
-def test_model_libraries_add_their_own_files(tmp_path, monkeypatch):
+def test_external_libraries_can_register_model_files(tmp_path, monkeypatch):
     file = tmp_path / "own.params"
     mx.nd.save(str(file), {"w": mx.nd.ones(2)})
     digest = hashlib.sha1(file.read_bytes()).hexdigest()
@@ -114,14 +114,14 @@ def test_model_libraries_add_their_own_files(tmp_path, monkeypatch):
     assert address == "https://m/gluon/models/own_net.zip"
 
 
-def test_file_under_mxnet_home_is_used(trained, tmp_path, monkeypatch):
+def test_pretrained_file_under_mxnet_home_is_loaded(trained, tmp_path, monkeypatch):
     placed(trained, tmp_path / "home" / "models")
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))
     net = vision.get_model(NAME, pretrained=True)
     assert_allclose(first_weight(net), first_weight(trained[0]))
 
 
-def test_missing_file_says_what_belongs_where(trained, tmp_path, monkeypatch):
+def test_missing_file_error_names_the_expected_path(trained, tmp_path, monkeypatch):
     monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
     with pytest.raises(
         mx.MXNetError, match=rf"Put {NAME}-\w+\.params .* into {re.escape(str(tmp_path))}"
@@ -129,7 +129,7 @@ def test_missing_file_says_what_belongs_where(trained, tmp_path, monkeypatch):
         vision.get_model(NAME, pretrained=True, root=str(tmp_path))
 
 
-def test_damaged_file_is_not_used(trained, tmp_path, monkeypatch):
+def test_damaged_pretrained_file_raises(trained, tmp_path, monkeypatch):
     monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
     (tmp_path / f"{trained[2]}.params").write_bytes(b"damaged")
     with pytest.raises(mx.MXNetError, match=r"its SHA-1 is not"):
@@ -144,7 +144,7 @@ def mirror(trained, folder, content):
     return folder.as_uri()
 
 
-def test_mirror_is_asked_and_its_file_kept(trained, tmp_path, monkeypatch):
+def test_file_is_downloaded_from_a_mirror_and_cached(trained, tmp_path, monkeypatch):
     address = mirror(trained, tmp_path / "mirror", trained[1].read_bytes())
     monkeypatch.setenv("MXNET_GLUON_REPO", address)
     root = tmp_path / "zoo"
@@ -155,7 +155,7 @@ def test_mirror_is_asked_and_its_file_kept(trained, tmp_path, monkeypatch):
     assert not list(root.iterdir())
 
 
-def test_file_of_a_mirror_with_another_hash_is_refused(trained, tmp_path, monkeypatch):
+def test_file_of_a_mirror_with_a_wrong_hash_raises(trained, tmp_path, monkeypatch):
     monkeypatch.setenv("MXNET_GLUON_REPO", mirror(trained, tmp_path / "mirror", b"other"))
     with pytest.raises(mx.MXNetError, match="does not have the SHA-1"):
         vision.get_model(NAME, pretrained=True, root=str(tmp_path / "zoo"))

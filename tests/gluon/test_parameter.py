@@ -1,4 +1,4 @@
-"""Parameters: initialization now or later, devices, gradients, types, sharing, files."""
+"""Parameters: initialization, devices, gradients, dtypes, sharing, files."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def initialized(name="w", shape=(2, 3), ctx=None, **kwargs):
     return param
 
 
-def test_uninitialized_parameter_says_what_to_do():
+def test_data_of_an_uninitialized_parameter_raises_with_a_hint():
     with pytest.raises(RuntimeError, match=r"'net_w' has not been initialized.*initialize\(\)"):
         Parameter("net_w", shape=(2,)).data()
 
 
 @pytest.mark.parametrize("call", ["row_sparse_data", "list_row_sparse_data"])
-def test_rows_of_a_dense_parameter_are_refused_even_before_it_has_values(call):
+def test_row_sparse_data_of_a_dense_parameter_raises(call):
     waiting = Parameter("w", shape=(2, 0), allow_deferred_init=True)
     waiting.initialize()
     with pytest.raises(mx.MXNetError, match=f"via {call}.* storage type is default"):
         getattr(waiting, call)(mx.nd.array([0]))
 
 
-def test_deferred_parameter_waits_for_its_shape():
+def test_deferred_parameter_is_initialized_once_its_shape_is_known():
     param = Parameter("net_w", shape=(2, 0), allow_deferred_init=True, init="ones")
     param.initialize(ctx=mx.cpu(1))
     assert param.list_ctx() == [mx.cpu(1)]
@@ -45,19 +45,19 @@ def test_deferred_parameter_waits_for_its_shape():
     assert param.data().context == mx.cpu(1)
 
 
-def test_unknown_shape_is_refused_without_deferral():
+def test_unknown_shape_without_deferred_init_raises():
     with pytest.raises(ValueError, match="invalid shape"):
         Parameter("w", shape=(2, 0)).initialize()
 
 
-def test_known_sizes_cannot_change():
+def test_changing_a_known_shape_raises():
     param = Parameter("w", shape=(2, 0))
     param.shape = (2, 3)
     with pytest.raises(AssertionError, match="incompatible"):
         param.shape = (2, 4)
 
 
-def test_initialize_again_only_by_force():
+def test_initialize_twice_needs_force_reinit():
     param = initialized()
     with pytest.warns(UserWarning, match="already initialized, ignoring"):
         param.initialize(init="zeros")
@@ -66,7 +66,7 @@ def test_initialize_again_only_by_force():
     assert param.data().sum().asscalar() == 0
 
 
-def test_own_initializer_wins_over_the_default():
+def test_init_of_the_parameter_overrides_the_default():
     param = Parameter("anything", shape=(2,), init=mx.init.Constant(7))
     param.initialize(default_init=mx.init.One())
     assert param.data().asnumpy().tolist() == [7, 7]
@@ -79,7 +79,7 @@ def test_own_initializer_wins_over_the_default():
         mx.init.Load({"net_weight": mx.nd.ones((2,))}, default_init=mx.init.Zero()),
     ],
 )
-def test_initializers_that_choose_by_name_serve_gluon(init):
+def test_load_and_mixed_initializers(init):
     params = ParameterDict("net_")
     params.get("weight", shape=(2,))
     params.get("bias", shape=(2,), init="zeros")
@@ -88,7 +88,7 @@ def test_initializers_that_choose_by_name_serve_gluon(init):
     assert params["net_bias"].data().asnumpy().tolist() == [0, 0]
 
 
-def test_one_copy_on_each_context():
+def test_parameter_has_a_copy_on_each_context():
     param = initialized(ctx=[mx.cpu(0), mx.cpu(1)])
     assert [a.context for a in param.list_data()] == [mx.cpu(0), mx.cpu(1)]
     assert [a.context for a in param.list_grad()] == [mx.cpu(0), mx.cpu(1)]
@@ -98,7 +98,7 @@ def test_one_copy_on_each_context():
         param.data(mx.cpu(2))
 
 
-def test_places_of_devices_are_found_by_kind_and_number():
+def test_ctx_map_indexes_copies_by_device_type_and_id():
     p = Parameter("w", shape=(2,))
     assert p._ctx_map is None
     p.initialize(ctx=[mx.cpu(0), mx.cpu(2)])
@@ -107,7 +107,7 @@ def test_places_of_devices_are_found_by_kind_and_number():
     assert p._ctx_map == [[], [None, 0]]
 
 
-def test_reset_ctx_moves_the_mean():
+def test_reset_ctx_averages_the_copies():
     param = initialized(ctx=[mx.cpu(0), mx.cpu(1)])
     param.data(mx.cpu(1))[:] = 3
     param.reset_ctx(mx.cpu(2))
@@ -115,7 +115,7 @@ def test_reset_ctx_moves_the_mean():
     assert param.data().asnumpy().mean() == 2
 
 
-def test_set_data_reaches_all_contexts_and_waiting_parameters():
+def test_set_data_updates_all_contexts_and_deferred_parameters():
     param = initialized(shape=(2,), ctx=[mx.cpu(0), mx.cpu(1)])
     param.set_data(mx.nd.array([5, 6]))
     assert param.data(mx.cpu(1)).asnumpy().tolist() == [5, 6]
@@ -131,7 +131,7 @@ def loss_of(param):
     loss.backward()
 
 
-def test_grad_req_changes_at_any_time():
+def test_grad_req_can_be_changed_between_steps():
     param = initialized(shape=(1,))
     for _ in range(2):
         loss_of(param)
@@ -150,7 +150,7 @@ def test_grad_req_changes_at_any_time():
     assert param.grad().asscalar() == 2
 
 
-def test_gradient_array_stays_the_same_object():
+def test_gradient_array_is_the_same_object_after_backward():
     param = initialized(shape=(1,))
     held = param.grad()
     loss_of(param)
@@ -164,7 +164,7 @@ def test_integer_parameters_have_zero_gradients():
     assert param.grad().asnumpy().tolist() == [0, 0]
 
 
-def test_not_differentiable_is_always_null():
+def test_grad_req_of_a_non_differentiable_parameter_is_null():
     param = Parameter("w", shape=(1,), differentiable=False)
     param.grad_req = "write"
     assert param.grad_req == "null"
@@ -180,7 +180,7 @@ def test_cast_converts_data_and_gradient():
     assert param.grad().asscalar() == 2
 
 
-def test_variable_carries_what_is_known():
+def test_var_has_attributes_of_the_parameter():
     param = Parameter("w", shape=(3, 0), lr_mult=2.0, init="zeros")
     attributes = param.var().list_attr()
     assert attributes["__shape__"] == "(3, 0)"
@@ -189,7 +189,7 @@ def test_variable_carries_what_is_known():
     assert param.var() is param.var()
 
 
-def test_constant_keeps_its_value():
+def test_constant_cannot_be_trained():
     constant = gluon.Constant("c", [[1, 2]])
     constant.initialize()
     assert constant.data().asnumpy().tolist() == [[1, 2]]
@@ -200,7 +200,7 @@ def test_constant_keeps_its_value():
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_copies_are_parameters_of_their_own(how):
+def test_copies_of_parameters_are_independent(how):
     param = initialized(shape=(1,))
     twin = how(param)
     twin.set_data(mx.nd.array([9]))
@@ -213,7 +213,7 @@ def test_copies_are_parameters_of_their_own(how):
 # -- dictionaries -----------------------------------------------------------------------------
 
 
-def test_get_agrees_with_what_is_there():
+def test_get_merges_shapes_and_raises_on_conflicts():
     params = ParameterDict("net_")
     first = params.get("w", shape=(2, 0))
     assert params.get("w", shape=(2, 3)) is first
@@ -224,7 +224,7 @@ def test_get_agrees_with_what_is_there():
         params.get("w", dtype="float16")
 
 
-def test_get_constant_needs_a_value_once():
+def test_get_constant_requires_a_consistent_value():
     params = ParameterDict("net_")
     with pytest.raises(KeyError, match="Please specify value"):
         params.get_constant("c")
@@ -234,13 +234,13 @@ def test_get_constant_needs_a_value_once():
         params.get_constant("c", [1, 3])
 
 
-def test_shared_dictionary_gives_its_parameters():
+def test_shared_parameter_dict():
     params = ParameterDict("net_")
     weight = params.get("w", shape=(1,))
     assert ParameterDict("net_", shared=params).get("w") is weight
 
 
-def test_update_refuses_another_parameter_of_the_same_name():
+def test_update_with_a_name_conflict_raises():
     params, others = ParameterDict("a_"), ParameterDict("a_")
     params.get("w", shape=(1,))
     others.get("w", shape=(1,))
@@ -255,7 +255,7 @@ def two_params(prefix="net_", init="ones"):
     return params
 
 
-def test_files_with_full_and_stripped_names(tmp_path):
+def test_save_and_load_with_prefixes(tmp_path):
     path = str(tmp_path / "file.params")
     params = two_params()
     params.initialize()
@@ -270,7 +270,7 @@ def test_files_with_full_and_stripped_names(tmp_path):
         params.load(path, restore_prefix="foo_")
 
 
-def test_missing_and_extra_names(tmp_path):
+def test_missing_and_extra_names_in_files_raise(tmp_path):
     path = str(tmp_path / "file.params")
     mx.nd.save(path, {"arg:net_w": mx.nd.array([5, 6]), "aux:net_x": mx.nd.ones((1,))})
     params = two_params()
@@ -284,7 +284,7 @@ def test_missing_and_extra_names(tmp_path):
     assert params["net_b"]._data is None
 
 
-def test_loading_another_type_needs_a_word():
+def test_loading_a_different_dtype_requires_cast_dtype():
     param = Parameter("w", shape=(2,))
     half = mx.nd.ones((2,), dtype="float16")
     with pytest.raises(AssertionError, match="cast_dtype=True"):
@@ -295,20 +295,20 @@ def test_loading_another_type_needs_a_word():
     assert param.data().dtype == np.float16
 
 
-def test_loading_to_other_contexts_is_refused():
+def test_loading_to_different_contexts_raises():
     param = initialized(shape=(2,))
     with pytest.raises(AssertionError, match=r"previous initialized on \[cpu\(0\)\]"):
         param._load_init(mx.nd.ones((2,)), mx.cpu(1))
 
 
-def test_list_of_arrays_is_no_parameter_file(tmp_path):
+def test_loading_a_list_of_arrays_raises(tmp_path):
     path = str(tmp_path / "list.params")
     mx.nd.save(path, [mx.nd.ones((1,))])
     with pytest.raises(ValueError, match="without names"):
         two_params().load(path)
 
 
-def test_pinned_and_shared_memory_is_the_cpu_s():
+def test_data_on_pinned_and_shared_contexts_is_the_cpu_copy():
     shared = mx.Context("cpu_shared", 0)
     p = Parameter("w", shape=(2,))
     p.initialize(ctx=[mx.cpu(0), mx.cpu(1)])
@@ -325,7 +325,7 @@ def test_pinned_and_shared_memory_is_the_cpu_s():
     assert pinned.data(mx.cpu()).context == mx.cpu_pinned(0)
 
 
-def test_batches_in_pinned_memory_go_through_a_network():
+def test_networks_run_on_batches_in_pinned_memory():
     net = gluon.nn.Dense(2)
     net.initialize()
     batch = mx.nd.ones((2, 3), ctx=mx.cpu_pinned(0))
@@ -335,8 +335,8 @@ def test_batches_in_pinned_memory_go_through_a_network():
 
 
 @pytest.mark.parametrize("req", ["write", "null"])
-def test_set_data_between_recording_and_backward(req):
-    # spectral normalization keeps its vector like this
+def test_set_data_between_recording_and_backward_changes_gradients(req):
+    # spectral normalization updates its vector this way
     kept = Parameter("u", shape=(3,), grad_req=req)
     kept.initialize(init="ones")
     x = mx.nd.array([1.0, 2.0, 3.0])
@@ -350,7 +350,7 @@ def test_set_data_between_recording_and_backward(req):
     np.testing.assert_array_equal(kept.data().asnumpy(), [5.0, 6.0, 7.0])
 
 
-def test_prepared_prediction_sees_set_data_of_a_frozen_weight():
+def test_compiled_prediction_uses_set_data_of_a_frozen_weight():
     net = gluon.nn.Conv2D(1, 1, in_channels=1, use_bias=False)
     net.initialize(init="ones")
     net.weight.grad_req = "null"

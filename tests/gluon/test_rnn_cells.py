@@ -1,4 +1,4 @@
-"""What recurrent layers and cells do beyond single answers."""
+"""Recurrent layers and cells. Values are in the golden tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def started(block):
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("kind", [rnn.RNN, rnn.LSTM, rnn.GRU])
-def test_fused_layer_equals_its_cells(kind, bidirectional):
+def test_fused_layer_equals_unfused_cells(kind, bidirectional):
     layer = started(kind(3, 2, bidirectional=bidirectional, input_size=4))
     x = nd.random.normal(shape=(5, 2, 4))
     cells = layer._unfuse()
@@ -31,7 +31,7 @@ def test_fused_layer_equals_its_cells(kind, bidirectional):
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_layer_gives_states_back_only_when_they_are_given(hybridize):
+def test_layer_returns_states_only_if_states_are_passed(hybridize):
     layer = started(rnn.LSTM(3))
     if hybridize:
         layer.hybridize()
@@ -43,7 +43,7 @@ def test_layer_gives_states_back_only_when_they_are_given(hybridize):
 
 
 @pytest.mark.parametrize("kind", [rnn.RNN, rnn.LSTM, rnn.GRU])
-def test_steps_behind_the_sequence_length_do_not_count(kind):
+def test_steps_beyond_sequence_length_are_ignored(kind):
     layer = started(kind(3, use_sequence_length=True))
     x = nd.random.normal(shape=(5, 2, 4))
     state = layer.begin_state(2)
@@ -55,7 +55,7 @@ def test_steps_behind_the_sequence_length_do_not_count(kind):
     assert_array_equal(whole[3:, 0].asnumpy(), np.zeros((2, 3)))
 
 
-def test_layer_inside_a_hybrid_net_finds_its_input_size():
+def test_layer_in_a_hybrid_net_infers_its_input_size():
     net = nn.HybridSequential()
     net.add(nn.Dense(6, flatten=False), rnn.LSTM(3), nn.Dense(2, flatten=False))
     net.initialize()
@@ -64,7 +64,7 @@ def test_layer_inside_a_hybrid_net_finds_its_input_size():
     assert net[1].l0_i2h_weight.shape == (12, 6)
 
 
-def test_bidirectional_layer_inside_a_hybrid_net_finds_its_input_size():
+def test_bidirectional_layer_in_a_hybrid_net_infers_its_input_size():
     net = nn.HybridSequential()
     net.add(rnn.LSTM(3, bidirectional=True), nn.Dense(2, flatten=False))
     net.initialize()
@@ -72,13 +72,13 @@ def test_bidirectional_layer_inside_a_hybrid_net_finds_its_input_size():
     assert net(nd.ones((5, 2, 4))).shape == (5, 2, 2)
 
 
-def test_wrong_states_are_refused():
+def test_wrong_state_shape_raises():
     layer = started(rnn.GRU(3, input_size=4))
     with pytest.raises(ValueError, match=r"Invalid recurrent state shape. Expecting \(1, 2, 3\)"):
         layer(nd.ones((5, 2, 4)), nd.zeros((1, 3, 3)))
 
 
-def test_file_holds_the_names_of_unfused_cells(tmp_path):
+def test_saved_file_uses_the_names_of_unfused_cells(tmp_path):
     layer = started(rnn.LSTM(3, 2, bidirectional=True, input_size=4))
     file = str(tmp_path / "layer.params")
     layer.save_parameters(file)
@@ -91,7 +91,7 @@ def test_file_holds_the_names_of_unfused_cells(tmp_path):
     assert_allclose(other(x).asnumpy(), layer(x).asnumpy(), rtol=1e-6)
 
 
-def test_modified_cell_cannot_be_called_directly():
+def test_calling_the_base_of_a_modifier_cell_raises():
     cell = rnn.RNNCell(3)
     outer = rnn.ZoneoutCell(cell)
     with pytest.raises(AssertionError, match="the base cell cannot be called directly"):
@@ -101,7 +101,7 @@ def test_modified_cell_cannot_be_called_directly():
         rnn.ResidualCell(cell)
 
 
-def test_bidirectional_cell_is_only_unrolled():
+def test_stepping_a_bidirectional_cell_raises():
     cell = rnn.BidirectionalCell(rnn.RNNCell(3), rnn.RNNCell(3))
     with pytest.raises(NotImplementedError, match="Bidirectional cannot be stepped"):
         cell(nd.ones((2, 4)), [nd.zeros((2, 3))] * 2)
@@ -109,13 +109,13 @@ def test_bidirectional_cell_is_only_unrolled():
         rnn.ZoneoutCell(cell)
 
 
-def test_unroll_refuses_another_length():
+def test_unroll_with_a_wrong_length_raises():
     cell = started(rnn.RNNCell(3))
     with pytest.raises(AssertionError, match="length 4 was given a sequence of 5"):
         cell.unroll(4, nd.ones((2, 5, 4)))
 
 
-def test_zoneout_keeps_old_states_while_training():
+def test_zoneout_keeps_old_states_when_training():
     cell = started(rnn.ZoneoutCell(rnn.RNNCell(200), zoneout_states=0.5))
     old = nd.full((1, 200), 7.0)
     with autograd.record():
@@ -125,7 +125,7 @@ def test_zoneout_keeps_old_states_while_training():
     assert not (cell(nd.ones((1, 4)), [old])[1][0].asnumpy() == 7).any()
 
 
-def test_variational_dropout_drops_the_same_at_every_step():
+def test_variational_dropout_uses_one_mask_for_all_steps():
     cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(50), drop_outputs=0.5)
     cell.initialize(mx.init.One())
     with autograd.record():
@@ -137,7 +137,7 @@ def test_variational_dropout_drops_the_same_at_every_step():
     assert (dropped != (again.asnumpy()[0] == 0)).any()
 
 
-def test_cells_compute_in_the_type_of_their_input():
+def test_cells_compute_in_the_dtype_of_their_input():
     cell = rnn.LSTMCell(3, input_size=4)
     cell.cast("float64")
     cell.initialize()
@@ -146,7 +146,7 @@ def test_cells_compute_in_the_type_of_their_input():
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_layer_called_without_states_makes_outputs_only(hybridize, tmp_path):
+def test_layer_called_without_states_returns_output_only(hybridize, tmp_path):
     layer = started(rnn.LSTM(3, prefix="l_"))
     x, seen = nd.ones((4, 2, 3)), []
     layer(x)
@@ -164,15 +164,15 @@ def test_layer_called_without_states_makes_outputs_only(hybridize, tmp_path):
 
 
 @pytest.mark.parametrize("func", [nd.zeros, nd.ones, nd.random.uniform, nd.random.normal])
-def test_states_begin_with_any_function_that_takes_a_shape(func):
-    """``__layout__`` comes along; operators pass over such notes."""
+def test_begin_state_accepts_functions_of_a_shape(func):
+    """``__layout__`` is passed too; operators ignore it."""
     for cell in (rnn.LSTM(3), rnn.LSTMCell(3)):
         states = cell.begin_state(batch_size=2, func=func)
         assert [s.shape[-2:] for s in states] == [(2, 3), (2, 3)]
 
 
 @pytest.mark.parametrize("as_list", [False, True])
-def test_variational_dropout_unrolls_merged_unless_refused(as_list):
+def test_variational_dropout_unroll_merges_outputs_by_default(as_list):
     cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(3), drop_inputs=0.5, drop_outputs=0.5)
     cell.initialize()
     steps = [mx.nd.ones((2, 3))] * 4 if as_list else mx.nd.ones((2, 4, 3))
@@ -185,7 +185,7 @@ def test_variational_dropout_unrolls_merged_unless_refused(as_list):
     assert valid[1].asnumpy().any()
 
 
-def test_variational_dropout_of_sequences_is_one_node_each():
+def test_variational_dropout_of_merged_sequences_is_one_node():
     cell = contrib.rnn.VariationalDropoutCell(rnn.RNNCell(3, prefix="r_"), 0.3, 0, 0.2)
     outputs, _ = cell.unroll(2, mx.sym.Variable("d"), layout="TNC")
     nodes = json.loads(outputs.tojson())["nodes"]
@@ -206,7 +206,7 @@ def test_variational_dropout_wraps_a_bidirectional_cell():
 
 @pytest.mark.parametrize("kind", [rnn.RNNCell, rnn.GRUCell])
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_output_and_state_of_a_hybridized_cell_share_no_memory(kind, hybridize):
+def test_output_and_state_of_a_hybridized_cell_do_not_share_memory(kind, hybridize):
     cell = kind(2, input_size=2)
     cell.initialize(mx.init.One())
     if hybridize:
@@ -215,6 +215,6 @@ def test_output_and_state_of_a_hybridized_cell_share_no_memory(kind, hybridize):
         out, states = cell(nd.ones((1, 2)), cell.begin_state(1))
     before = out.asnumpy()
     states[0][:] = 0
-    if hybridize:  # without, they are one array
+    if hybridize:  # otherwise, they are one array
         check(out, before)
     assert before.min() > 0.1

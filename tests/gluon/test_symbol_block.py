@@ -1,4 +1,4 @@
-"""Blocks made from graphs."""
+"""Blocks created from symbols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def graph():
     return data, fc, mx.sym.BatchNorm(fc, name="bn", fix_gamma=False)
 
 
-def test_other_variables_are_the_parameters():
+def test_variables_other_than_inputs_are_parameters():
     data, _, out = graph()
     net = gluon.SymbolBlock(out, data)
     params = net.collect_params()
@@ -32,7 +32,7 @@ def test_other_variables_are_the_parameters():
     assert params["fc_weight"].shape == (3, 4)
 
 
-def test_intermediate_outputs_in_nested_lists():
+def test_nested_lists_of_intermediate_outputs():
     data, fc, out = graph()
     net = gluon.SymbolBlock([fc, [out]], [data])
     net.initialize(mx.init.One())
@@ -41,13 +41,13 @@ def test_intermediate_outputs_in_nested_lists():
     assert second.shape == (2, 3)
 
 
-def test_inputs_must_be_variables():
+def test_inputs_other_than_variables_raise():
     _, fc, out = graph()
     with pytest.raises(AssertionError, match="must be variable"):
         gluon.SymbolBlock(out, fc)
 
 
-def test_parameters_can_be_given():
+def test_params_argument_shares_parameters():
     data, _, out = graph()
     first = gluon.SymbolBlock(out, data)
     second = gluon.SymbolBlock(out, data, params=first.collect_params())
@@ -90,7 +90,7 @@ def exported(tmp_path, train=False):
     return net, str(tmp_path / "net-symbol.json"), str(tmp_path / "net-0003.params")
 
 
-def test_exported_block_comes_back_and_trains(tmp_path):
+def test_imported_block_predicts_and_trains(tmp_path):
     net, symbol, params = exported(tmp_path)
     other = gluon.SymbolBlock.imports(symbol, "data", params, ctx=mx.cpu(1))
     x = mx.nd.ones((2, 4), ctx=mx.cpu(1))
@@ -104,14 +104,14 @@ def test_exported_block_comes_back_and_trains(tmp_path):
     assert not np.allclose(other(x).asnumpy(), net_out)
 
 
-def test_import_without_parameters_is_initialized_later(tmp_path):
+def test_imports_without_parameters_then_initialize(tmp_path):
     _, symbol, _ = exported(tmp_path)
     net = gluon.SymbolBlock.imports(symbol, ["data"])
     net.initialize()
     assert net(mx.nd.ones((1, 4))).shape == (1, 2)
 
 
-def test_missing_parameters_are_named(tmp_path):
+def test_imports_error_names_missing_parameters(tmp_path):
     _, symbol, params = exported(tmp_path)
     arrays = mx.nd.load(params)
     arrays.pop("arg:net_dense0_bias")
@@ -122,14 +122,14 @@ def test_missing_parameters_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("how", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
-def test_copies_keep_the_graph(tmp_path, how):
+def test_copies_compute_the_same_outputs(tmp_path, how):
     _, symbol, params = exported(tmp_path)
     net = gluon.SymbolBlock.imports(symbol, ["data"], params)
     x = mx.nd.ones((2, 4))
     assert_equal_up_to_rounding(how(net)(x).asnumpy(), net(x).asnumpy())
 
 
-def test_checkpoint_parameters_are_loaded_one_by_one(tmp_path):
+def test_load_init_of_individual_parameters(tmp_path):
     net, symbol, params = exported(tmp_path)
     other = gluon.nn.SymbolBlock(outputs=mx.sym.load(symbol), inputs=mx.sym.var("data"))
     mine = other.collect_params()
@@ -140,20 +140,20 @@ def test_checkpoint_parameters_are_loaded_one_by_one(tmp_path):
 
 
 @pytest.mark.parametrize("inputs", ["data", ["data"]])
-def test_inputs_are_symbols_not_names(inputs):
+def test_names_as_inputs_raise(inputs):
     _, _, out = graph()
     with pytest.raises(ValueError, match="list of Symbol or NDArray"):
         gluon.SymbolBlock(out, inputs)
 
 
-def test_a_wrong_number_of_symbols_is_an_assertion():
+def test_wrong_number_of_input_symbols_raises():
     data, side = mx.sym.var("data"), mx.sym.var("side")
     net = gluon.SymbolBlock(data + side, [data, side])
     with pytest.raises(AssertionError, match="but 1 were given"):
         net(mx.sym.var("x"))
 
 
-def test_the_input_itself_may_be_an_output():
+def test_input_can_be_an_output():
     net = gluon.nn.Dense(2, in_units=3, prefix="fc_")
     data = mx.sym.var("data")
     all_results = gluon.SymbolBlock(net(data).get_internals(), data, params=net.collect_params())
@@ -161,7 +161,7 @@ def test_the_input_itself_may_be_an_output():
     assert [s.name for s in found] == ["image", "fc_weight", "fc_bias", "fc_fwd"]
 
 
-def test_sparse_parameters_are_refused():
+def test_sparse_parameters_raise():
     data, weight = mx.sym.var("data"), mx.sym.var("weight", stype="row_sparse")
     out = mx.sym.dot(data, weight)
     with pytest.raises(AssertionError, match="'weight' because its storage type is 'row_sparse'"):

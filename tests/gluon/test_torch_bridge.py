@@ -1,4 +1,4 @@
-"""Gluon blocks as torch modules and torch modules as Gluon blocks, on the same memory."""
+"""Gluon blocks as torch modules, and torch modules as Gluon blocks, with shared memory."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def largest_difference(one, other) -> float:
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_a_gluon_resnet_under_torch_optim_follows_its_twin_under_trainer(hybrid):
+def test_torch_optim_trains_a_gluon_resnet_like_trainer(hybrid):
     by_torch, by_gluon = small_resnet(), small_resnet()
     by_torch.hybridize(hybrid)
     by_gluon.hybridize(hybrid)
@@ -119,7 +119,7 @@ def test_a_gluon_resnet_under_torch_optim_follows_its_twin_under_trainer(hybrid)
     assert losses[0][-1] != losses[0][0]
 
 
-def test_a_torch_resnet_under_trainer_follows_its_twin_under_torch_optim():
+def test_trainer_trains_a_torch_resnet_like_torch_optim():
     block = nn.TorchBlock(small_torch_resnet())
     block.initialize()
     twin = small_torch_resnet()
@@ -133,7 +133,7 @@ def test_a_torch_resnet_under_trainer_follows_its_twin_under_torch_optim():
 # -- arrays ----
 
 
-def test_one_graph_over_both_worlds():
+def test_gradients_flow_through_mxnet_and_torch_operators():
     x, w = nd.array([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
     x.attach_grad()
     with autograd.record():
@@ -146,7 +146,7 @@ def test_one_graph_over_both_worlds():
 
 
 @pytest.mark.parametrize("size", [10, 200])
-def test_gradients_of_any_size_reach_arrays_beside_leaves_of_torch(size):
+def test_backward_reaches_arrays_and_torch_leaves_of_any_size(size):
     x, w = nd.ones((size, size)), torch.ones(size, size, requires_grad=True)
     x.attach_grad()
     with autograd.record():
@@ -156,7 +156,7 @@ def test_gradients_of_any_size_reach_arrays_beside_leaves_of_torch(size):
     assert (w.grad == 2).all()
 
 
-def test_torchs_backward_writes_and_adds_gradients_of_arrays():
+def test_torch_backward_respects_grad_req_of_arrays():
     x, z = nd.array([1.0, 2.0]), nd.array([1.0, 2.0])
     x.attach_grad()
     z.attach_grad("add")
@@ -170,7 +170,7 @@ def test_torchs_backward_writes_and_adds_gradients_of_arrays():
     assert z.grad.asnumpy().tolist() == [2, 2]
 
 
-def test_outside_a_recording_only_who_asks_gets_a_graph():
+def test_as_torch_requires_grad_only_if_recording_or_requested():
     x = nd.array([1.0, 2.0])
     x.attach_grad()
     assert not x.as_torch().requires_grad
@@ -187,7 +187,7 @@ def test_outside_a_recording_only_who_asks_gets_a_graph():
     assert not nd.from_torch(t).as_torch(grad=True).requires_grad
 
 
-def test_a_used_up_graph_is_not_handed_to_torch():
+def test_as_torch_of_a_freed_graph_does_not_require_grad():
     x = nd.array([1.0])
     x.attach_grad()
     with autograd.record():
@@ -196,7 +196,7 @@ def test_a_used_up_graph_is_not_handed_to_torch():
     assert not y.as_torch(grad=True).requires_grad
 
 
-def test_arrays_and_tensors_share_their_memory():
+def test_arrays_and_tensors_share_memory():
     x = nd.zeros((2, 3))
     x.as_torch()[0, 1] = 5
     assert x[0, 1].asscalar() == 5
@@ -209,7 +209,7 @@ def test_arrays_and_tensors_share_their_memory():
         assert integers.as_torch().dtype is torch.int32
 
 
-def test_packed_weights_notice_torchs_writes():
+def test_prepacked_weights_are_refreshed_after_writes_by_torch():
     net = nn.Dense(16, in_units=16)
     net.initialize()
     net.hybridize()
@@ -218,7 +218,7 @@ def test_packed_weights_notice_torchs_writes():
         net(x)
     module = net.as_torch()
     with torch.no_grad():
-        module.weight.data.fill_(2)  # past torch's count of writes
+        module.weight.data.fill_(2)  # without incrementing torch's version counter
     np.testing.assert_allclose(net(x).asnumpy(), 32 + net.bias.data().asnumpy()[None])
     module.load_state_dict({"weight": torch.full((16, 16), 3.0), "bias": torch.zeros(16)})
     np.testing.assert_allclose(net(x).asnumpy(), 48)
@@ -227,7 +227,7 @@ def test_packed_weights_notice_torchs_writes():
 # -- blocks as modules ----
 
 
-def test_gradients_go_to_the_owner_of_the_leaf():
+def test_gradients_are_written_to_the_framework_that_ran_forward():
     net = small_resnet()
     module = net.as_torch()
     x = torch.randn(2, 2, 8, 8, requires_grad=True)
@@ -243,7 +243,7 @@ def test_gradients_go_to_the_owner_of_the_leaf():
     assert (module.get_parameter("0.weight").grad == before).all()
 
 
-def test_train_and_eval_are_modes_of_mxnets_layers():
+def test_train_and_eval_set_the_mode_of_gluon_layers():
     net = nn.HybridSequential()
     net.add(nn.BatchNorm(in_channels=2), nn.Dropout(0.5))
     net.initialize()
@@ -260,7 +260,7 @@ def test_train_and_eval_are_modes_of_mxnets_layers():
     assert not autograd.is_training()
 
 
-def test_names_sharing_and_freezing_reach_torch():
+def test_as_torch_keeps_names_sharing_and_frozen_parameters():
     net = nn.HybridSequential()
     first = nn.Dense(3, in_units=3)
     net.add(first, nn.Dense(3, in_units=3, params=first.params), nn.Dense(2, in_units=3))
@@ -279,7 +279,7 @@ def test_names_sharing_and_freezing_reach_torch():
     assert module.get_parameter("0.bias").grad is not None
 
 
-def test_conversions_on_either_side_keep_the_memory_common():
+def test_casts_on_either_side_keep_parameters_shared():
     net = nn.Dense(2, in_units=3)
     net.initialize()
     module = net.as_torch()
@@ -294,7 +294,7 @@ def test_conversions_on_either_side_keep_the_memory_common():
     assert module(torch.ones(1, 3)).tolist() == [[6, 6]]
 
 
-def test_copies_of_modules_have_blocks_of_their_own():
+def test_copies_of_modules_have_independent_blocks():
     module = small_resnet().as_torch().eval()
     module.get_parameter("0.weight").requires_grad_(False)
     x = torch.randn(1, 2, 8, 8)
@@ -308,7 +308,7 @@ def test_copies_of_modules_have_blocks_of_their_own():
         assert not torch.equal(other(x), module(x))
 
 
-def test_transforms_of_torch_replace_parameters():
+def test_torch_func_transforms_of_a_gluon_block():
     module = small_resnet().as_torch().eval()
     x = torch.randn(2, 2, 8, 8)
     values = {name: p.detach() for name, p in module.named_parameters()}
@@ -322,7 +322,7 @@ def test_transforms_of_torch_replace_parameters():
         torch.testing.assert_close(gradients[name], p.grad)
 
 
-def test_other_threads_keep_the_parameters_of_the_block():
+def test_functional_call_does_not_affect_other_threads():
     class Waiting(gluon.Block):
         def __init__(self):
             super().__init__()
@@ -352,7 +352,7 @@ def test_other_threads_keep_the_parameters_of_the_block():
     assert module.dense.weight.grad.item() == 1
 
 
-def test_keywords_become_inputs_in_order():
+def test_keyword_arguments_become_inputs_in_order():
     class Add(gluon.HybridBlock):
         def hybrid_forward(self, F, left, right):
             return left - right
@@ -363,7 +363,7 @@ def test_keywords_become_inputs_in_order():
         module(torch.ones(1), other=torch.ones(1))
 
 
-def test_what_cannot_be_a_module_says_why():
+def test_as_torch_of_unsupported_blocks_raises():
     with pytest.raises(gluon.DeferredInitializationError, match="pass one batch"):
         net = nn.Dense(2)
         net.initialize()
@@ -379,7 +379,7 @@ def test_what_cannot_be_a_module_says_why():
 
 
 @pytest.mark.slow
-def test_hybrid_blocks_go_into_torch_compile_whole():
+def test_hybrid_blocks_compile_without_graph_breaks():
     class Net(gluon.HybridBlock):
         def __init__(self):
             super().__init__()
@@ -432,7 +432,7 @@ def half_torch() -> nn.HybridSequential:
     return net
 
 
-def test_a_torch_block_is_saved_loaded_copied_and_summarized(tmp_path, capsys):
+def test_torch_block_save_load_copy_and_summary(tmp_path, capsys):
     net, other = half_torch(), half_torch()
     x = nd.array(np.random.RandomState(0).randn(5, 3))
     for param in net.collect_params().values():
@@ -453,7 +453,7 @@ def test_a_torch_block_is_saved_loaded_copied_and_summarized(tmp_path, capsys):
     )
 
 
-def test_hybridizing_runs_the_other_children_as_graphs():
+def test_hybridize_with_a_torch_block_hybridizes_other_children():
     net = half_torch()
     x = nd.ones((2, 3))
     expected = net(x)
@@ -467,7 +467,7 @@ def test_hybridizing_runs_the_other_children_as_graphs():
         net[1](mx.sym.var("x"))
 
 
-def test_results_of_a_torch_block_are_memory_of_their_own():
+def test_outputs_of_a_torch_block_do_not_alias():
     class Views(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -500,7 +500,7 @@ def test_results_of_a_torch_block_are_memory_of_their_own():
     assert block.module.weight.tolist() == [1, 1]
 
 
-def test_a_torch_block_follows_its_module():
+def test_torch_block_tracks_changes_of_its_module():
     class Counter(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -528,7 +528,7 @@ def test_a_torch_block_follows_its_module():
     assert block(x).asnumpy().tolist() == [2, 2]
 
 
-def test_recurrent_and_tied_modules_train_in_gluon():
+def test_torch_lstm_and_tied_modules_train_in_gluon():
     lstm = torch.nn.LSTM(3, 3, batch_first=True)
     twin = copy.deepcopy(lstm)
     block = nn.TorchBlock(lstm)
@@ -556,7 +556,7 @@ def test_recurrent_and_tied_modules_train_in_gluon():
     np.testing.assert_allclose(next(iter(gradient)).grad().asnumpy(), tied[0].weight.grad.numpy())
 
 
-def test_a_gluon_network_with_a_torch_block_is_a_torch_module_again():
+def test_as_torch_of_a_network_with_a_torch_block():
     net = half_torch()
     module = net.as_torch()
     assert module.get_submodule("1") is net[1].module
@@ -572,7 +572,7 @@ def test_a_gluon_network_with_a_torch_block_is_a_torch_module_again():
     assert all(p.grad().abs().sum().asscalar() > 0 for p in block.collect_params(".*bias").values())
 
 
-def test_initialize_keeps_what_the_module_has_unless_forced():
+def test_initialize_keeps_module_values_unless_force_reinit():
     module = torch.nn.Linear(2, 2)
     block, values = nn.TorchBlock(module), module.weight.tolist()
     block.initialize(mx.init.One())
@@ -586,7 +586,7 @@ def test_initialize_keeps_what_the_module_has_unless_forced():
 # -- data ----
 
 
-def test_data_sets_and_loaders_serve_both_worlds():
+def test_datasets_and_loaders_work_in_both_frameworks():
     data = gluon.data.ArrayDataset(np.arange(6, dtype="float32"), np.arange(6) % 2)
     loader = torch.utils.data.DataLoader(data, batch_size=3)
     assert [x.tolist() for x, _ in loader] == [[0, 1, 2], [3, 4, 5]]
@@ -606,8 +606,8 @@ def test_data_sets_and_loaders_serve_both_worlds():
 
 
 @pytest.mark.parametrize("hybridized", [False, True])
-def test_forward_hooks_of_modules_inside_are_called(hybridized: bool) -> None:
-    """They see tensors of the graph, which then belong to the loss."""
+def test_forward_hooks_of_submodules_are_called(hybridized: bool) -> None:
+    """Hooks receive tensors with gradients, which can be added to the loss."""
     net = nn.HybridSequential()
     net.add(nn.Dense(3, in_units=2), nn.Activation("relu"), nn.Dense(1, in_units=3))
     net.initialize(mx.init.One())
@@ -629,15 +629,15 @@ def test_forward_hooks_of_modules_inside_are_called(hybridized: bool) -> None:
     assert torch.equal(first.weight.grad, torch.full((3, 2), 4.0))
     handle.remove()
     seen.clear()
-    net(mx.nd.ones((2, 2)))  # Gluon's own calls call no hook of torch
+    net(mx.nd.ones((2, 2)))  # calls through Gluon run no torch hooks
     assert seen == []
     assert torch.equal(module(x), output)
     assert len(seen) == 1
     assert not hybridized or net._active
 
 
-def test_hooks_inside_that_would_change_values_are_mistakes() -> None:
-    """They cannot be obeyed, so that they are not ignored in silence."""
+def test_submodule_hooks_that_replace_values_raise() -> None:
+    """They cannot be applied, so they raise instead of being ignored."""
     net = nn.HybridSequential()
     net.add(nn.Dense(1, in_units=2))
     net.initialize()

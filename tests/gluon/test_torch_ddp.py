@@ -1,4 +1,4 @@
-"""DistributedDataParallel trains a Gluon network in two processes as one process does."""
+"""DistributedDataParallel with a Gluon network: two processes equal one process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ dist.destroy_process_group()
 
 
 @pytest.mark.slow
-def test_two_processes_follow_one(tmp_path):
+def test_two_ddp_processes_match_one_process(tmp_path):
     environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     workers = [
         subprocess.Popen([sys.executable, "-c", WORKER, str(rank), str(size), str(tmp_path)],

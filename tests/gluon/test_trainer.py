@@ -39,13 +39,13 @@ def test_step_divides_by_the_batch_size():
     assert net.weight.data().asnumpy().tolist() == [[0.75, 0.75]] * 2
 
 
-def test_parameters_are_numbered_by_name():
+def test_parameters_are_sorted_by_name():
     net = dense()
     trainer = sgd(net)
     assert [p.name.rpartition("_")[2] for p in trainer._params] == ["bias", "weight"]
 
 
-def test_stale_gradients_are_raised_as_a_warning():
+def test_stale_gradients_raise_a_user_warning():
     net = dense()
     trainer = sgd(net)
     with pytest.raises(UserWarning, match="has not been updated by backward since last `step`"):
@@ -59,7 +59,7 @@ def test_stale_gradients_are_raised_as_a_warning():
     np.testing.assert_array_equal(net.weight.data().asnumpy(), before)
 
 
-def test_frozen_parameters_are_left_alone():
+def test_frozen_parameters_are_not_updated():
     net = dense()
     trainer = sgd(net)
     net.bias.grad_req = "null"
@@ -91,7 +91,7 @@ def test_multipliers_are_read_at_every_step():
     assert net.bias.data().asnumpy().tolist() == [-0.5, -0.5]
 
 
-def test_learning_rate_is_told_and_set():
+def test_learning_rate_getter_and_setter():
     trainer = sgd(dense())
     assert trainer.learning_rate == 0.5
     trainer.set_learning_rate(0.25)
@@ -102,7 +102,7 @@ def test_learning_rate_is_told_and_set():
         planned.set_learning_rate(1)
 
 
-def test_wrong_arguments_are_told():
+def test_wrong_arguments_raise():
     net = dense()
     with pytest.raises(ValueError, match=r"list or dict of Parameters.*collect_params"):
         gluon.Trainer(net, "sgd")
@@ -116,7 +116,7 @@ def test_wrong_arguments_are_told():
         gluon.Trainer([net.weight, dense(TWO).weight], "sgd")
 
 
-def test_deferred_parameters_join_later():
+def test_deferred_parameters_are_initialized_at_the_first_step():
     net = nn.Dense(2)
     net.initialize()
     trainer = sgd(net)
@@ -131,7 +131,7 @@ def test_deferred_parameters_join_later():
 
 @pytest.mark.parametrize("update", [None, True, False])
 @pytest.mark.parametrize("kvstore", ["local", "device"])
-def test_devices_stay_together(kvstore, update):
+def test_copies_on_devices_stay_equal(kvstore, update):
     net = dense(TWO)
     trainer = sgd(net, kvstore=kvstore, update_on_kvstore=update)
     backward(net, TWO)
@@ -140,7 +140,7 @@ def test_devices_stay_together(kvstore, update):
         assert net.weight.data(ctx).asnumpy().tolist() == [[0.5, 0.5]] * 2
 
 
-def test_gradients_are_summed_and_clipped_between():
+def test_gradient_clipping_between_allreduce_grads_and_update():
     net = dense(TWO)
     trainer = sgd(net, update_on_kvstore=False)
     backward(net, TWO)
@@ -152,7 +152,7 @@ def test_gradients_are_summed_and_clipped_between():
     np.testing.assert_allclose(net.weight.data(mx.cpu(1)).asnumpy(), [[0.5, 0.5]] * 2, rtol=1e-6)
 
 
-def test_a_store_that_updates_refuses_the_two_halves():
+def test_allreduce_grads_and_update_raise_with_update_on_kvstore():
     net = dense(TWO)
     trainer = sgd(net)
     backward(net, TWO)
@@ -161,7 +161,7 @@ def test_a_store_that_updates_refuses_the_two_halves():
             call()
 
 
-def test_new_values_reach_the_store():
+def test_set_data_updates_the_kvstore():
     net = dense(TWO)
     trainer = sgd(net)
     for _ in range(2):
@@ -176,7 +176,7 @@ def test_new_values_reach_the_store():
 
 @pytest.mark.parametrize("contexts", [ONE, TWO])
 @pytest.mark.parametrize("update", [None, False])
-def test_states_come_back(tmp_path, contexts, update):
+def test_save_and_load_states(tmp_path, contexts, update):
     path = str(tmp_path / "trainer.states")
 
     def make():
@@ -204,7 +204,7 @@ def test_states_come_back(tmp_path, contexts, update):
     )
 
 
-def test_missing_states_file_is_told():
+def test_missing_states_file_raises():
     with pytest.raises(FileNotFoundError):
         sgd(dense()).load_states("nowhere.states")
 
@@ -212,7 +212,7 @@ def test_missing_states_file_is_told():
 # -- sparse -----------------------------------------------------------------------------------
 
 
-def test_sparse_gradients_update_their_rows():
+def test_sparse_gradients_update_only_their_rows():
     class Table(gluon.HybridBlock):
         def __init__(self, **kwargs):
             super().__init__(**kwargs)
@@ -234,7 +234,7 @@ def test_sparse_gradients_update_their_rows():
     assert net.weight.data().asnumpy()[:, 0].tolist() == [1, 0, 1, 0, 1]
 
 
-def test_row_sparse_parameters_live_in_the_store(tmp_path):
+def test_row_sparse_parameters_are_pulled_from_the_kvstore(tmp_path):
     weight = gluon.Parameter(
         "weight", shape=(5, 2), stype="row_sparse", grad_stype="row_sparse", init="ones"
     )
@@ -257,7 +257,7 @@ def test_row_sparse_parameters_live_in_the_store(tmp_path):
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_a_step_between_two_losses_of_one_recording(name, hybridize):
+def test_trainer_step_between_two_backward_passes_of_one_recording(name, hybridize):
     critic, maker = nn.Dense(1, in_units=2), nn.Dense(2, in_units=1)
     for net in (critic, maker):
         net.initialize(mx.init.One())
@@ -275,13 +275,13 @@ def test_a_step_between_two_losses_of_one_recording(name, hybridize):
     moved = critic.weight.data().asnumpy()
     assert (moved != 1).all()
     towards.backward()
-    # the second pass goes through the critic as it is now, as in MXNet
+    # the second pass uses the updated critic, as in MXNet
     np.testing.assert_allclose(maker.bias.grad().asnumpy(), 2 * moved[0], rtol=1e-6)
     steps[1].step(2)
 
 
 @pytest.mark.parametrize("kvstore", [None, "local"])
-def test_parameters_may_move_to_fewer_contexts(kvstore):
+def test_step_after_reset_ctx_to_fewer_contexts(kvstore):
     net = dense(TWO)
     params = net.collect_params()
     trainer = gluon.Trainer(
@@ -296,7 +296,7 @@ def test_parameters_may_move_to_fewer_contexts(kvstore):
     np.testing.assert_allclose(net.weight.data(mx.cpu(1)).asnumpy(), before - 0.5)
 
 
-def test_row_sparse_parameters_need_a_store():
+def test_row_sparse_parameters_without_kvstore_raise():
     net = gluon.contrib.nn.SparseEmbedding(5, 3)
     net.initialize()
     gluon.Trainer(net.collect_params(), "sgd", kvstore=None)
@@ -311,7 +311,7 @@ def test_kvstore_of_a_wrong_type_raises():
 
 
 class RecordingStore(mx.kvstore.KVStoreBase):
-    """A user's own store: keeps what the trainer asks for, and adds 1 where it updates."""
+    """A custom store that records calls, and adds 1 when it updates."""
 
     type, rank, num_workers = "recording", 0, 1
 
@@ -335,7 +335,7 @@ class RecordingStore(mx.kvstore.KVStoreBase):
 
 @pytest.mark.parametrize("contexts", [ONE, TWO])
 @pytest.mark.parametrize("update", [None, True])
-def test_a_users_store_that_updates_gets_the_weights(update, contexts):
+def test_custom_kvstore_with_optimizer_updates_the_weights(update, contexts):
     net, store = dense(contexts), RecordingStore(can_update=True)
     trainer = sgd(net, kvstore=store, update_on_kvstore=update)
     backward(net, contexts)
@@ -352,7 +352,7 @@ def test_a_users_store_that_updates_gets_the_weights(update, contexts):
 
 
 @pytest.mark.parametrize(("can_update", "update"), [(True, False), (False, None), (False, False)])
-def test_a_users_store_that_sums_leaves_the_update_to_the_trainer(can_update, update):
+def test_custom_kvstore_without_optimizer_sums_gradients(can_update, update):
     net, store = dense(), RecordingStore(can_update)
     trainer = sgd(net, kvstore=store, update_on_kvstore=update)
     backward(net)
@@ -361,13 +361,13 @@ def test_a_users_store_that_sums_leaves_the_update_to_the_trainer(can_update, up
     assert net.weight.data().asnumpy().tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
-def test_a_users_store_that_cannot_update_is_not_asked_to():
+def test_update_on_an_incapable_custom_kvstore_raises():
     trainer = sgd(dense(), kvstore=RecordingStore(False), update_on_kvstore=True)
     with pytest.raises(ValueError, match="Please set update_on_kvstore=False when training with"):
         trainer.step(1, ignore_stale_grad=True)
 
 
-def test_a_users_store_takes_no_sparse_gradients():
+def test_sparse_gradients_with_a_custom_kvstore_raise():
     net = nn.Embedding(4, 2, sparse_grad=True)
     net.initialize()
     trainer = sgd(net, kvstore=RecordingStore(True))
@@ -376,7 +376,7 @@ def test_a_users_store_takes_no_sparse_gradients():
 
 
 @pytest.mark.parametrize("kvstore", ["device", RecordingStore(True)])
-def test_a_store_that_updates_reports_parameters_never_reached(kvstore):
+def test_stale_gradients_raise_with_update_on_kvstore(kvstore):
     net, spare = dense(TWO), gluon.Parameter("spare", shape=(2,))
     spare.initialize(ctx=list(TWO))
     params = [*net.collect_params().values(), spare]
@@ -389,7 +389,7 @@ def test_a_store_that_updates_reports_parameters_never_reached(kvstore):
 
 
 @pytest.mark.parametrize("kvstore", ["local", "device"])
-def test_sparse_gradients_of_dense_weights_are_used_by_each_device(kvstore):
+def test_update_on_kvstore_defaults_to_false_for_sparse_gradients(kvstore):
     net = nn.Embedding(4, 2, sparse_grad=True)
     net.initialize(ctx=list(TWO))
     for asked, expected in ((None, False), (True, True)):
@@ -398,13 +398,13 @@ def test_sparse_gradients_of_dense_weights_are_used_by_each_device(kvstore):
         assert trainer._update_on_kvstore is expected
 
 
-def test_without_a_store_nobody_decides_where_to_update():
+def test_update_on_kvstore_is_none_without_a_kvstore():
     trainer = sgd(dense(), kvstore=None)
     trainer._init_kvstore()
     assert trainer._update_on_kvstore is None
 
 
-def test_batch_sizes_and_limits_may_be_arrays_of_one_element():
+def test_batch_size_and_optimizer_options_can_be_scalar_arrays():
     def check(case):
         size, optimizer, options, expected = case
         net = dense()

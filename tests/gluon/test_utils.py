@@ -1,4 +1,4 @@
-"""Tools of Gluon: batches, norms, files, hooks."""
+"""`gluon.utils`: splitting batches, norms, downloads, hooks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mxnet.gluon import utils
 from tests.arrays import backward, check
 
 
-def test_batches_are_split_evenly_or_not():
+def test_split_data_with_and_without_even_split():
     data = mx.nd.arange(10)
     with pytest.raises(ValueError, match="cannot be evenly split into 3 slices"):
         utils.split_data(data, 3)
@@ -29,7 +29,7 @@ def test_batches_are_split_evenly_or_not():
     assert [p.shape for p in parts] == [(1, 3), (1, 3), (0, 3)]
 
 
-def test_slices_go_to_their_contexts():
+def test_split_and_load_places_slices_on_contexts():
     parts = utils.split_and_load(np.arange(4), [mx.cpu(0), mx.cpu(1)])
     assert [p.context for p in parts] == [mx.cpu(0), mx.cpu(1)]
     assert parts[1].asnumpy().tolist() == [2, 3]
@@ -37,7 +37,7 @@ def test_slices_go_to_their_contexts():
     assert utils.split_and_load(whole, [mx.cpu()])[0] is whole
 
 
-def test_global_norm_is_clipped_in_place():
+def test_clip_global_norm_clips_in_place():
     arrays = [mx.nd.array([3.0, 4.0]), mx.nd.array([[12.0]], ctx=mx.cpu(1))]
     norm = utils.clip_global_norm(arrays, 1.0)
     assert norm == 13.0
@@ -48,32 +48,32 @@ def test_global_norm_is_clipped_in_place():
     np.testing.assert_allclose(norm.asnumpy(), [1], rtol=1e-6)
 
 
-def test_the_largest_norm_may_be_an_array():
+def test_clip_global_norm_with_an_array_as_max_norm():
     for limit in (mx.nd.array([1.0]), mx.np.array(1.0)):
         arrays = [mx.nd.array([3.0, 4.0])]
         assert utils.clip_global_norm(arrays, limit) == 5.0
         np.testing.assert_allclose(arrays[0].asnumpy(), [0.6, 0.8], rtol=1e-6)
 
 
-def test_small_norms_stay():
+def test_clip_global_norm_keeps_small_norms():
     arrays = [mx.nd.array([3.0, 4.0])]
     utils.clip_global_norm(arrays, 10.0)
     assert arrays[0].asnumpy().tolist() == [3, 4]
 
 
-def test_norms_that_are_not_finite_are_warned_of():
+def test_clip_global_norm_warns_on_nan_and_inf():
     with pytest.warns(UserWarning, match="nan or inf is detected"):
         utils.clip_global_norm([mx.nd.array([np.inf])], 1.0)
 
 
-def test_known_shapes():
+def test_shape_is_known():
     known = utils.shape_is_known
     assert [known(s) for s in ((2, 3), (2, 0), (), None)] == [True, False, False, False]
     with pytest.raises(AssertionError, match="cannot be less than 0, while received -1"):
         known((2, -1))
 
 
-def test_hash_of_a_file(tmp_path):
+def test_check_sha1(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"hello")
     assert utils.check_sha1(path, "aaf4c61ddcc5e8a2dabede0f3b482cd9aea9434d")
@@ -97,7 +97,7 @@ def site(tmp_path):
     server.server_close()
 
 
-def test_download_checks_and_keeps(site, tmp_path):
+def test_download_verifies_sha1_and_keeps_valid_files(site, tmp_path):
     sha1 = hashlib.sha1(b"weights").hexdigest()
     folder = tmp_path / "here"
     folder.mkdir()
@@ -110,7 +110,7 @@ def test_download_checks_and_keeps(site, tmp_path):
     assert (folder / "model.bin").read_bytes() == b"weights"
 
 
-def test_failed_downloads_leave_nothing(site, tmp_path):
+def test_failed_downloads_leave_no_files(site, tmp_path):
     target = tmp_path / "model.bin"
     with pytest.raises(mx.MXNetError, match="content hash does not match"):
         utils.download(site + "model.bin", path=str(target), sha1_hash="0" * 40, retries=1)
@@ -121,7 +121,7 @@ def test_failed_downloads_leave_nothing(site, tmp_path):
         utils.download(site)
 
 
-def test_the_next_address_is_tried_where_one_fails(site, tmp_path, capsys):
+def test_download_tries_the_next_url_after_a_failure(site, tmp_path, capsys):
     sha1 = hashlib.sha1(b"weights").hexdigest()
     (tmp_path / "other.bin").write_bytes(b"other")
     addresses = [site + "nothing.bin", (tmp_path / "other.bin").as_uri(), site + "model.bin"]
@@ -131,26 +131,26 @@ def test_the_next_address_is_tried_where_one_fails(site, tmp_path, capsys):
     assert said == [f"{address}..." for address in addresses]
 
 
-def test_errors_name_every_address_and_reason(site, tmp_path):
+def test_download_error_names_every_url_and_reason(site, tmp_path):
     addresses = [site + "nothing.bin", "gopher://x/y", (tmp_path / "none").as_uri()]
     with pytest.raises(OSError, match=r"nothing\.bin: 404 .*; gopher.*protocol.*; file:.*No such"):
         utils.download(addresses, path=str(tmp_path / "target"))
 
 
-def test_missing_local_files_are_not_tried_again(tmp_path, capsys):
+def test_download_does_not_retry_missing_local_files(tmp_path, capsys):
     with pytest.raises(OSError, match="No such file"):
         utils.download((tmp_path / "none").as_uri(), path=str(tmp_path / "target"))
     assert "retrying" not in capsys.readouterr().out
 
 
-def test_the_repository_may_be_a_folder(tmp_path, monkeypatch):
+def test_gluon_repo_can_be_a_folder_or_a_list(tmp_path, monkeypatch):
     monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
     assert utils._get_repo_file_url("gluon/dataset", "x") == f"{tmp_path.as_uri()}/gluon/dataset/x"
     monkeypatch.setenv("MXNET_GLUON_REPO", f"{tmp_path}, https://host/mirror/")
     assert utils.repository_addresses("x") == [f"{tmp_path.as_uri()}/x", "https://host/mirror/x"]
 
 
-def test_hook_handles_detach_and_pickle():
+def test_hook_handle_detach_and_pickle():
     hooks = type("Hooks", (dict,), {})()
     handle = utils.HookHandle()
     handle.attach(hooks, print)

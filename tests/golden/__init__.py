@@ -1,4 +1,4 @@
-"""Answers of MXNet 1.9.1 (`data`), and the programs and scripts that recorded them (`record`)."""
+"""Recorded results of MXNet 1.9.1 (`data`), and the programs that recorded them (`record`)."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""How the grammar tests call an operator of a sample row."""
+"""Helpers to call the operator of a sample row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 
 @functools.cache
 def eager_function(name: str) -> Callable[..., Any]:
-    """Return a function of an operator; like those of `mx.nd`, it remembers its calls."""
+    """Return a function of an operator; like those of `mx.nd`, it caches its calls."""
     return make_function(registry.get(name), name, NDArray)
 
 

@@ -1,4 +1,4 @@
-"""A property is checked for all sample rows of a family in one test: its report names each row."""
+"""Parametrize by family: one test checks a property for all its sample rows."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def sampled() -> dict[tuple[str, str], list[Row]]:
 
 @functools.lru_cache(maxsize=2)
 def golden_file(family: str) -> dict[str, np.ndarray]:
-    """Return the recorded answers of a family."""
+    """Return the recorded results of a family."""
     with np.load(HERE / f"{family}.npz") as stored:
         return dict(stored)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test that takes `rows` every family that has rows for it."""
+    """Parametrize each test that takes `rows` with every family that has rows for it."""
     if "rows" in metafunc.fixturenames:
         parametrize_by_family(metafunc)
 
 
 def parametrize_by_family(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each family that has rows for a property."""
+    """Create one test per family that has rows for a property."""
     chosen: dict[str, list[Row]] = {}
     for (family, _), rows in sampled().items():
         chosen.setdefault(family, []).extend(rows_for(metafunc.function, rows))
@@ -49,7 +49,7 @@ def parametrize_by_family(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def shape_meaning(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Run the rows of NumPy operators where ``()`` is a scalar and 0 a size."""
+    """Run the rows of NumPy operators with NumPy shape semantics."""
     family = (
         request.node.callspec.params.get("family", "") if hasattr(request.node, "callspec") else ""
     )

@@ -20,7 +20,7 @@ from tests.grammar.surroundings.neighbors import custom_operator
 
 @dataclass(frozen=True)
 class Neighbor:
-    """An operator beside another one.
+    """An operator that precedes or follows another one.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class Pair(Call):
 
 
 def by_hand(pair: Pair) -> Results:
-    """Return the results of an operator and its neighbor, each recorded by itself."""
+    """Return the results of an operator and its neighbor, recorded separately."""
     from mxnet import nd
 
     arrays = pair.attach(pair.arrays())

@@ -1,4 +1,4 @@
-"""Which sample rows a property is checked on, and a report of every row that breaks it."""
+"""Select the sample rows for a property, and report every row that violates it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ALL_ROWS = bool(os.environ.get("MXNEXT_TEST_ALL_ROWS"))  # set by `make nightly`
 
 
 def at_nightly_rate(at_most: int) -> int | None:
-    """Return how many rows of each operator are checked: all of them every night."""
+    """Return how many rows of each operator are checked: all of them in nightly runs."""
     return None if ALL_ROWS else at_most
 
 
 def for_rows(applies: Callable[[Row], bool], at_most: int | None = None) -> Callable[[Test], Test]:
-    """Run a test that takes `rows` only on those it applies to, up to a number of each operator.
+    """Run a test that takes `rows` only on rows it applies to, up to a number per operator.
 
     An operator without such a row is not a test.
     """
@@ -35,7 +35,7 @@ def for_rows(applies: Callable[[Row], bool], at_most: int | None = None) -> Call
 
 
 def rows_for(test: Callable, rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of one operator that a test holds for."""
+    """Return the rows of one operator that a test applies to."""
     applies = getattr(test, "applies", lambda row: True)
     return list(itertools.islice(filter(applies, rows), getattr(test, "at_most", None)))
 

@@ -1,4 +1,4 @@
-"""Sample rows: one row says how an operator is called, and buys it every grammar test.
+"""Sample rows. A row specifies a call of an operator, and all grammar tests run it.
 
 Plain Python and NumPy only, so that the recorder can read the same rows inside real MXNet.
 """
@@ -27,7 +27,7 @@ class Values:
     dtype: str = "float32"
 
     def make(self, seed: int) -> np.ndarray:
-        """Return the array; NumPy keeps RandomState's streams the same for ever."""
+        """Return the array; RandomState's streams never change between NumPy versions."""
         rng = np.random.RandomState(seed)
         if self.kind == "normal":
             made = rng.standard_normal(self.shape) * self.high + self.low
@@ -48,17 +48,17 @@ def normal(*shape: int, dtype: str = "float32", loc: float = 0.0, scale: float =
 
 
 def uniform(low: float, high: float, *shape: int, dtype: str = "float32") -> Values:
-    """Evenly distributed values in [low, high)."""
+    """Uniformly distributed values in [low, high)."""
     return Values("uniform", shape, low, high, dtype)
 
 
 def integers(low: int, high: int, *shape: int, dtype: str = "float32") -> Values:
-    """Whole numbers in [low, high)."""
+    """Integers in [low, high)."""
     return Values("integers", shape, low, high, dtype)
 
 
 def distinct(*shape: int, dtype: str = "float32") -> Values:
-    """Values of which no two are equal."""
+    """Distinct values."""
     return Values("distinct", shape, dtype=dtype)
 
 
@@ -82,7 +82,7 @@ class Row:
     inputs: dict[str, Any]
     attrs: dict[str, Any]
     grad: bool = True  # record and compare gradients
-    derived: bool = False  # MXNet has no gradient or a wrong one: finite differences decide alone
+    derived: bool = False  # MXNet has no or a wrong gradient: check finite differences only
     numeric: bool = True  # compare gradients with numeric ones too (false at kinks and outputs)
     train: bool = False  # run in training mode
     rtol: float = 1e-4
@@ -95,13 +95,13 @@ class Row:
 
     @property
     def has_gradients(self) -> bool:
-        """Whether gradients are compared, and there are floating-point inputs to have them."""
+        """Whether gradients are compared, and there are floating-point inputs."""
         return self.grad and any(
             np.dtype(getattr(v, "dtype", "float32")).kind == "f" for v in self.inputs.values()
         )
 
     def arrays(self) -> list[np.ndarray]:
-        """Return the input arrays, drawn once and copied for each test."""
+        """Return the input arrays; they are drawn once and copied for each test."""
         return [a.copy() for a in self._drawn]
 
     @functools.cached_property

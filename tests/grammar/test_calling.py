@@ -1,4 +1,4 @@
-"""Calling operators: `out=`, attributes as text, gradient requests."""
+"""Calling operators: `out=`, attributes as strings, `grad_req`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def _deterministic(row: Row) -> bool:
 
 
 @for_rows(_deterministic, at_most=6)
-def test_out_receives_the_result(family: str, rows: list[Row]) -> None:
-    """With ``out=`` the given arrays hold what a plain call returns."""
-
+def test_out_argument_equals_plain_call(family: str, rows: list[Row]) -> None:
     def check(row: Row) -> None:
         wanted = call(row, arrays_of(row))
         given = [mx.nd.array(np.full(w.shape, 9), dtype=w.dtype) for w in wanted]
@@ -39,8 +37,8 @@ def _own_attributes(row: Row) -> dict[str, Any]:
 
 
 @for_rows(_own_attributes)
-def test_text_attributes_mean_the_same(family: str, rows: list[Row]) -> None:
-    """Attributes may come as text, as they stand in model files."""
+def test_attributes_as_text_equal_typed_attributes(family: str, rows: list[Row]) -> None:
+    """Model files store attributes as strings."""
 
     def check(row: Row) -> None:
         op, own = registry.get(row.op), _own_attributes(row)
@@ -50,8 +48,8 @@ def test_text_attributes_mean_the_same(family: str, rows: list[Row]) -> None:
 
 
 @for_rows(lambda row: row.has_gradients and _deterministic(row), at_most=2)
-def test_add_accumulates(family: str, rows: list[Row]) -> None:
-    """With grad_req 'add' a second backward doubles what 'write' gives; 'null' writes nothing."""
+def test_grad_req_add_accumulates(family: str, rows: list[Row]) -> None:
+    """A second backward with 'add' doubles the gradient of 'write'; 'null' writes nothing."""
 
     def check(row: Row) -> None:
         arrays = arrays_of(row)

@@ -1,4 +1,4 @@
-"""Every operator says what it does and what its parameters mean, and its example runs."""
+"""Every operator and its parameters are documented, and its example runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PACKAGES = group_by(OPERATORS, lambda op: ".".join(op.function.__module__.split(
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_examples_run(package: str) -> None:
-    """Docstrings have a sentence and an example, which gives what it shows."""
+def test_docstring_examples_run(package: str) -> None:
+    """Every docstring has a sentence and an example with correct output."""
     check_each({op.name: op for op in PACKAGES[package]}, _run_examples)
 
 
@@ -38,8 +38,8 @@ def _run_examples(op: Op) -> None:
     assert not runner.failures, "".join(failures)
 
 
-def test_every_parameter_has_a_sentence() -> None:
-    """It is the operator's own, or the glossary's; the operator's own name real parameters."""
+def test_every_parameter_is_documented() -> None:
+    """In the docstring or in the glossary; docstrings name only existing parameters."""
     check_each({op.name: op for op in OPERATORS}, _check_parameters)
 
 
@@ -51,7 +51,7 @@ def _check_parameters(op: Op) -> None:
     assert set(own) <= known
 
 
-def test_help_shows_types_defaults_and_sentences() -> None:
+def test_docstring_lists_types_defaults_and_descriptions() -> None:
     text = mx.nd.FullyConnected.__doc__
     assert "num_hidden : int\n    Number of output features.\n" in text
     assert "no_bias : bool, default False\n" in text
@@ -59,5 +59,5 @@ def test_help_shows_types_defaults_and_sentences() -> None:
     assert "out : NDArray" in text and "attr : dict" in mx.sym.FullyConnected.__doc__
 
 
-def test_methods_do_not_document_self() -> None:
+def test_method_docstrings_omit_self() -> None:
     assert "data :" not in mx.nd.NDArray.sum.__doc__ and "data :" in mx.nd.sum.__doc__

@@ -1,7 +1,6 @@
-"""All paths to an operator are equal, in values, dtypes, error class and message.
+"""All ways to call an operator give equal values, dtypes, error types and messages.
 
-A cold call, a cached one, a recorded one, a bound graph and a hybridized block run one operator;
-none of them may know better, or say something else when the user is wrong.
+The ways are: a first call, a cached call, a recorded call, a bound graph and a hybridized block.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def _is_repeatable(row: Row) -> bool:
 
 
 @for_rows(_is_repeatable, at_most=12)
-def test_values_and_dtypes_are_equal(family: str, rows: list[Row]) -> None:
-    """A call gives the same whatever happened before, up to rounding: kernels may be others."""
+def test_all_call_paths_return_equal_values_and_dtypes(family: str, rows: list[Row]) -> None:
+    """Equal up to rounding: kernels may differ."""
 
     def check(row: Row) -> None:
         found = {name: run() for name, run in _paths(row).items()}
@@ -101,7 +100,7 @@ def _eager(text: str) -> Callable[[], Any]:
 
 
 def _warm(text: str) -> Callable[[], Any]:
-    """Return the call after one of the same form has worked, so that it is cached."""
+    """Return the call, after a successful call of the same form has been cached."""
     run = _eager(text)
     fine = {name: mx.nd.ones((2, 2)) for name in SHAPES}
     with contextlib.suppress(mx.MXNetError):
@@ -120,7 +119,7 @@ def _recorded(text: str) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize(("text", "named"), MISUSES.values(), ids=MISUSES.keys())
-def test_eager_errors_are_equal(text: str, named: str) -> None:
+def test_all_eager_paths_raise_equal_errors(text: str, named: str) -> None:
     errors = {
         name: _error(make(text))
         for name, make in (
@@ -147,8 +146,8 @@ class _Misused(mx.gluon.HybridBlock):
 
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @pytest.mark.parametrize(("text", "named"), MISUSES.values(), ids=MISUSES.keys())
-def test_graph_errors_are_of_the_eager_class(text: str, named: str) -> None:
-    """A graph also names the node, so its message is longer; what it catches is the same."""
+def test_graph_and_eager_errors_have_the_same_class(text: str, named: str) -> None:
+    """The message of a graph also names the node."""
     cold = _error(_eager(text))
     net = _Misused(text)
     net.hybridize()

@@ -1,4 +1,4 @@
-"""Operators answer inputs that do not fit in MXNet's words, never in torch's."""
+"""Errors for invalid inputs use MXNet's terms, not torch's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TORCH_WORDS = re.compile(
 
 
 def misfits(array: NDArray) -> Iterator[NDArray]:
-    """Yield what a user may give in place of an array."""
+    """Yield invalid values for an array argument."""
     yield mx.nd.concat(array, array, dim=array.ndim - 1)
     yield array.reshape((-1,))
     yield array.expand_dims(0)
@@ -29,7 +29,7 @@ def misfits(array: NDArray) -> Iterator[NDArray]:
 
 
 def errors(row: Row) -> Iterator[Exception]:
-    """Yield what an operator raises when one of its inputs is another one."""
+    """Yield the errors of an operator for each invalid input."""
     given = arrays_of(row)
     for i, array in enumerate(given):
         if not isinstance(array, NDArray) or array.stype != "default" or not array.ndim:
@@ -44,7 +44,7 @@ def errors(row: Row) -> Iterator[Exception]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", families())
-def test_inputs_that_do_not_fit_are_refused_in_mxnets_words(family: str) -> None:
+def test_invalid_inputs_raise_without_torch_terms(family: str) -> None:
     first = {row.op: row for row in reversed(rows_of(family))}
     wrong = [
         f"{row.op}: {type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""What is inferred without running is what running gives."""
+"""Inferred shapes and dtypes equal those of results."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _has_fixed_shape(row: Row) -> bool:
 
 
 @for_rows(_has_fixed_shape)
-def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
-    """From full input shapes follow the output shapes."""
+def test_inferred_shapes_equal_those_of_results(family: str, rows: list[Row]) -> None:
+    """Infer output shapes from complete input shapes."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
@@ -45,8 +45,8 @@ def test_inferred_shapes_are_real(family: str, rows: list[Row]) -> None:
 
 
 @for_rows(_has_fixed_shape)
-def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
-    """With the first size of every input unknown, nothing wrong is inferred."""
+def test_inference_with_unknown_batch_size_is_compatible(family: str, rows: list[Row]) -> None:
+    """With the first size of every input unknown, no inferred shape is wrong."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)
@@ -60,8 +60,8 @@ def test_unknown_batch_stays_compatible(family: str, rows: list[Row]) -> None:
     check_all(rows, check)
 
 
-def test_inferred_types_are_real(family: str, rows: list[Row]) -> None:
-    """From input dtypes follow the output dtypes."""
+def test_inferred_dtypes_equal_those_of_results(family: str, rows: list[Row]) -> None:
+    """Infer output dtypes from input dtypes."""
 
     def check(row: Row) -> None:
         op, arrays, outs, attrs = _facts(row)

@@ -1,4 +1,4 @@
-"""Packages import downwards only; the few upward imports are listed."""
+"""Packages import only from lower layers; the few exceptions are listed."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ LEVEL = {package: level for level, packages in enumerate(LAYERS) for package in 
 
 
 def _package_of(*parts: str) -> str:
-    """Return the package of a module's path; the parts of some stand in layers of their own."""
+    """Return the package of a module's path; some subpackages have layers of their own."""
     part = "/".join(parts[:2])
     return part if part in LEVEL else parts[0]
 
 
 def _import_statements(node: ast.AST, inside: bool) -> Iterator[tuple[ast.ImportFrom, bool]]:
-    """Yield imports with whether they stand in a function; those for type checkers are left out."""
+    """Yield imports, and whether they are in a function; imports for type checkers are skipped."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ImportFrom):
             yield child, inside
@@ -88,8 +88,8 @@ def _imports(path: pathlib.Path) -> list[tuple[str, bool]]:
     return targets
 
 
-def test_imports_go_down() -> None:
-    """No module imports a package above its own, or a sibling, unless that is listed."""
+def test_modules_import_only_from_lower_layers() -> None:
+    """No module imports a sibling or higher package, unless listed."""
     allowed = {line.split("#")[0].strip() for line in UPWARD_IMPORTS.read_text().splitlines()}
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
@@ -107,15 +107,15 @@ def test_imports_go_down() -> None:
     assert not wrong, "imports that go up: " + ", ".join(wrong)
 
 
-# Words that belong to one maker's devices, in code; text for people may use them.
+# Vendor-specific words, forbidden in code but not in user-visible text.
 DEVICE_WORDS = re.compile(
     r"is_cuda|is_xpu|is_mps|\btorch\.(cuda|xpu|mps|accelerator)\b|torch\.backends\.(cuda|cudnn|mps)"
     r"|ProfilerActivity\.|\.pin_memory\(|[\"'](cuda|xpu|mps|hip|privateuseone)[\"':]"
 )
 
 
-def test_one_module_knows_the_kinds_of_devices() -> None:
-    """CUDA, XPU and MPS are named in `accelerator` alone; all others ask it."""
+def test_device_types_are_named_only_in_the_accelerator_module() -> None:
+    """CUDA, XPU and MPS are named only in `accelerator`."""
     folders = [ROOT, ROOT.parent / "mxnext_cli", ROOT.parent / "benchmarks"]
     files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     assert len(files) > 400

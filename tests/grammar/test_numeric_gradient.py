@@ -1,4 +1,4 @@
-"""Where an operator's gradient is the derivative, it agrees with finite differences."""
+"""Gradients match finite differences, for operators whose gradient is the derivative."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _is_derived(row: Row) -> bool:
 
 
 @for_rows(_is_derived, at_most=2)
-def test_gradient_is_the_derivative(family: str, rows: list[Row]) -> None:
-    """In float64, for a few elements of each input of the operator's first such row."""
+def test_gradients_match_finite_differences(family: str, rows: list[Row]) -> None:
+    """In float64, for a few elements of each input of the operator's first applicable row."""
 
     def check(row: Row) -> None:
         arrays = [

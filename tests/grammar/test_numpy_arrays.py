@@ -68,8 +68,8 @@ def _equal(given: list, wanted: list) -> None:
 
 
 @for_rows(is_numpy_row, at_most=4)
-def test_numpy_arrays_give_numpy_arrays(family: str, rows: list[Row]) -> None:
-    """The results are `mx.np` arrays of the same values and dtypes."""
+def test_np_arrays_give_equal_np_results(family: str, rows: list[Row]) -> None:
+    """Results are `mx.np` arrays with the same values and dtypes."""
 
     def check(row: Row) -> None:
         _equal(_as_list(Calling(row)(*_numpy_arrays(row))), call(row, arrays_of(row)))
@@ -79,7 +79,7 @@ def test_numpy_arrays_give_numpy_arrays(family: str, rows: list[Row]) -> None:
 
 @for_rows(is_numpy_row, at_most=2)
 def test_hybridized_equals_eager(family: str, rows: list[Row]) -> None:
-    """A hybridized block computes what the eager block computes, gradients included."""
+    """Including gradients."""
 
     def check(row: Row) -> None:
         block = Calling(row)

@@ -55,7 +55,7 @@ def _skipped(tree: ast.AST) -> set[int]:
 
 
 def names_in(path: pathlib.Path) -> list[tuple[int, str]]:
-    """Return the operator names that stand as text in a file, with their lines."""
+    """Return the operator names in the strings of a file, with their lines."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = _skipped(tree)
     known = set(registry.names())
@@ -71,7 +71,7 @@ def names_in(path: pathlib.Path) -> list[tuple[int, str]]:
     return sorted(set(found))
 
 
-def test_no_operator_is_named_outside_the_operators() -> None:
+def test_operator_names_occur_only_in_the_ops_package() -> None:
     wrong = {}
     for path in sorted(ROOT.rglob("*.py")):
         place = path.relative_to(ROOT).as_posix()
@@ -83,7 +83,7 @@ def test_no_operator_is_named_outside_the_operators() -> None:
     assert not wrong, "ask the operator's record instead of its name: " + str(wrong)
 
 
-def test_exceptions_only_shrink() -> None:
+def test_operator_name_exceptions_are_up_to_date() -> None:
     for place, count in exceptions().items():
         if count is None:
             continue

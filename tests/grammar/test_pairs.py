@@ -1,4 +1,4 @@
-"""Two operators in a row give the same eagerly, bound, hybridized, and one by one.
+"""Pairs of operators give equal results eagerly, bound, hybridized, and one by one.
 
 `make test` checks every operator with some of its neighbors, `make nightly` with all.
 """
@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 from tests.grammar.surroundings import DEFAULT_ROUNDINGS
 from tests.grammar.surroundings.calls import FORMS, Call, Results
 
-SHARE = 1 if ALL_ROWS else 4  # one pair of so many is checked
+SHARE = 1 if ALL_ROWS else 4  # one of this many pairs is checked
 
 
 def _is_checked(title: str) -> bool:
@@ -27,7 +27,7 @@ def _is_checked(title: str) -> bool:
 
 
 def _check(pair: Pair) -> None:
-    """Compare the ways to run a pair; what one refuses, the others refuse."""
+    """Compare the ways to run a pair; all or none of them raise."""
     ways: dict[str, Callable[[Pair], Results]] = {f.name: f for f in FORMS if f.applies(pair)}
     try:
         expected = pair.expected
@@ -49,7 +49,7 @@ def _check(pair: Pair) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=1)
-def test_pairs_of_operators(family: str, rows: list[Row]) -> None:
+def test_pairs_of_operators_compute_the_same_in_every_form(family: str, rows: list[Row]) -> None:
     cases = {}
     for row in rows:
         call = Call(row)

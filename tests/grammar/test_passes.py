@@ -1,4 +1,4 @@
-"""Optimizing a graph changes no result and no gradient, whatever operator stands in it."""
+"""Graph passes change neither results nor gradients, for every operator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.grammar.test_symbols import _bound, _symbol
 
 
 def _surrounded(row: Row, count: int) -> mx.sym.Symbol:
-    """Return the operator with what passes remove, write in place and fuse behind it."""
+    """Return the operator followed by nodes that passes remove, write in place and fuse."""
     made = _symbol(row, count)
     first = made[0] if len(made) > 1 else made
     if np.dtype(call(row, arrays_of(row))[0].dtype).kind == "b":
@@ -40,9 +40,7 @@ def _can_be_repeated(row: Row) -> bool:
 
 
 @for_rows(_can_be_repeated, at_most=2)
-def test_passes_change_nothing(family: str, rows: list[Row]) -> None:
-    """Results and gradients with all passes are those without any."""
-
+def test_graph_passes_preserve_results_and_gradients(family: str, rows: list[Row]) -> None:
     def check(row: Row) -> None:
         for train in (False, True):
             with mx.np_shape(True), pytest.MonkeyPatch.context() as patch:

@@ -1,4 +1,4 @@
-"""A captured training step gives the bits that the operators give, whatever stands in it."""
+"""Captured training steps equal uncaptured ones bit for bit, for every operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _executor(row: Row) -> mx.executor.Executor:
 
 
 def _step(executor: mx.executor.Executor, row: Row, factor: float) -> list[np.ndarray]:
-    """Return outputs and gradients of one step on the row's arrays, the real ones multiplied."""
+    """Return outputs and gradients of one step on the row's arrays, floating-point ones scaled."""
     for i, array in enumerate(arrays_of(row)):
         target = executor.arg_dict.get(f"in{i}")
         if target is not None and np.dtype(array.dtype).kind == "f":
@@ -54,4 +54,4 @@ def test_captured_steps_equal_first_steps(family: str, rows: list[Row]) -> None:
                 np.testing.assert_array_equal(repeated, first)
 
     check_all(rows, check)
-    assert sum(captured) >= 0.8 * len(rows)  # gradients of powers look at their exponents
+    assert sum(captured) >= 0.8 * len(rows)  # gradients of powers depend on the values of exponents

@@ -1,4 +1,4 @@
-"""Every operator has a sample row; those without are listed, with what tests them instead."""
+"""Every operator has a sample row, or is listed with the tests that check it instead."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tests.grammar.conftest import sampled
 LIST = pathlib.Path(__file__).parent / "without_rows.txt"
 
 
-def test_every_operator_is_sampled() -> None:
-    """What is random, mutates its inputs or holds graphs has tests of its own instead."""
+def test_every_operator_has_a_sample_row_or_is_listed() -> None:
+    """Operators that are random, mutate inputs or hold graphs have separate tests."""
     listed = {line.split("#")[0].strip() for line in LIST.read_text().splitlines()} - {""}
     rows = {registry.get(op).name for _, op in sampled()}
     without = {op.name for op in registry.operators()} - rows

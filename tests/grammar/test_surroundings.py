@@ -1,6 +1,6 @@
 """Every operator gives the results of its plain eager call in every surrounding.
 
-`surroundings/` has the surroundings. One row of each operator runs in all of them;
+`surroundings/` defines the surroundings. One row of each operator runs in all of them;
 `make nightly` runs all rows.
 """
 
@@ -27,8 +27,8 @@ MAX_SECONDS = 600
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=at_nightly_rate(1))
-def test_surroundings_do_not_change_results(family: str, rows: list[Row]) -> None:
-    """Outputs, gradients and auxiliary states are those of the plain eager call."""
+def test_results_equal_the_plain_call_in_every_surrounding(family: str, rows: list[Row]) -> None:
+    """Compare outputs, gradients and auxiliary states."""
     calls = {f"{row.key} {row.attrs}": Call(row) for row in rows}
     check_each(
         {
@@ -43,7 +43,7 @@ def test_surroundings_do_not_change_results(family: str, rows: list[Row]) -> Non
 
 @pytest.mark.slow
 def test_casts_to_bfloat16_do_not_change_results() -> None:
-    """Mixed precision in a process where oneDNN is told which instructions it may use."""
+    """Mixed precision in a subprocess with a limited oneDNN instruction set."""
     answer = subprocess.run(
         [sys.executable, "-m", "tests.grammar.surroundings", "casts"],
         env={
@@ -59,7 +59,7 @@ def test_casts_to_bfloat16_do_not_change_results() -> None:
     assert answer.returncode == 0, answer.stdout[-8000:] + answer.stderr[-2000:]
 
 
-def test_every_surrounding_applies_to_dense_layers() -> None:
-    """A surrounding in which nothing runs would test nothing."""
+def test_every_surrounding_applies_to_fully_connected() -> None:
+    """A surrounding that applies to no operator would test nothing."""
     call = Call(next(row for row in rows_of("dense") if row.has_gradients))
     assert [s.name for s in SURROUNDINGS.values() if not s.applies(call)] == []

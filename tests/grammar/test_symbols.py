@@ -1,4 +1,4 @@
-"""A symbol computes what the eager function computes, also after a trip through JSON."""
+"""Symbols compute the same as eager functions, also after a JSON roundtrip."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _without_context(row: Row) -> bool:
 
 @for_rows(_without_context, at_most=4)
 def test_symbol_equals_eager(family: str, rows: list[Row]) -> None:
-    """Forward and backward of a bound symbol, loaded back from its own JSON."""
+    """Forward and backward of a bound symbol, reloaded from its JSON."""
 
     def check(row: Row) -> None:
         arrays = arrays_of(row)
@@ -55,7 +55,7 @@ def test_symbol_equals_eager(family: str, rows: list[Row]) -> None:
 
 @for_rows(lambda row: row.has_gradients and _without_context(row), at_most=2)
 def test_symbol_gradients_equal_eager(family: str, rows: list[Row]) -> None:
-    """Gradients of a bound symbol in training mode are those of autograd."""
+    """Gradients of a bound symbol in training mode equal those of autograd."""
 
     def check(row: Row) -> None:
         arrays = arrays_of(row)

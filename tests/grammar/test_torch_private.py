@@ -1,4 +1,4 @@
-"""One module uses torch's private API; without any part of it, results stay the same."""
+"""Only one module uses torch's private API, and results are equal without it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ def _private_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value)
 
 
-def test_private_names_of_torch_stand_in_one_module() -> None:
-    """Everything else uses torch's public names."""
+def test_private_torch_names_occur_only_in_one_module() -> None:
     wrong = []
     for folder in (ROOT, ROOT.parent / "mxnext_cli"):
         for path in sorted(folder.rglob("*.py")):
@@ -66,8 +65,8 @@ def test_private_names_of_torch_stand_in_one_module() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-def test_results_are_equal_without_each_private_part_of_torch(tmp_path: Path) -> None:
-    """Each part is taken away in turn; the public alternative gives the same results."""
+def test_results_without_private_torch_apis_are_equal(tmp_path: Path) -> None:
+    """Each API is removed in turn; its public alternative gives the same results."""
     path = tmp_path / "results"
     command = [sys.executable, "-m", "tests.grammar.without_private", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT.parent)}

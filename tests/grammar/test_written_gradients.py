@@ -1,4 +1,4 @@
-"""Backward writes the gradients of all inputs, zeros for indices, conditions and shapes."""
+"""Backward writes the gradients of all inputs; indices, conditions and shapes get zeros."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.grammar.calling import arrays_of, differentiable, run_backward
 from tests.grammar.properties import check_all, for_rows
 from tests.grammar.sampling import Row
 
-# MXNet 1.9.1 leaves the gradients of these alone, or has none of the operator at all.
+# MXNet 1.9.1 does not write gradients of these inputs, or of the whole operator.
 KEPT = {
     "BatchNorm": "moving_mean moving_var",
     "CTCLoss": "label data_lengths label_lengths",
@@ -29,8 +29,8 @@ KEPT = {
 
 
 @for_rows(lambda row: row.has_gradients, at_most=3)
-def test_backward_writes_all_gradients(family: str, rows: list[Row]) -> None:
-    """In a first call of an operator and in one that is known."""
+def test_backward_writes_gradients_of_all_inputs(family: str, rows: list[Row]) -> None:
+    """In a first and in a cached call."""
 
     def check(row: Row) -> None:
         op, kept = registry.get(row.op), KEPT.get(row.op, "").split()

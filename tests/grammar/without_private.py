@@ -22,7 +22,7 @@ Results = dict[str, Any]
 
 
 def gradients() -> Results:
-    """Leaves, views, graphs that are freed, gradients that are added and zeros."""
+    """Leaves, views, freed graphs, accumulated gradients and zeros."""
     import mxnet as mx
 
     x = mx.nd.array([[1.0, 2.0], [3.0, 4.0]])
@@ -51,14 +51,14 @@ def gradients() -> Results:
 
 
 def training() -> Results:
-    """Networks that are trained by Gluon and by Module, one of them in captured steps."""
+    """Networks trained by Gluon and by Module, one of them with captured steps."""
     import mxnet as mx
 
     results: Results = {}
     for name in ("sgd", "adam", "lamb"):
         mx.random.seed(1)
         net = mx.gluon.nn.HybridSequential()
-        # A bias before a BatchNorm would be trained by rounding errors alone.
+        # A bias before a BatchNorm would get only rounding errors as gradient.
         net.add(mx.gluon.nn.Conv2D(4, 3, use_bias=False), mx.gluon.nn.BatchNorm())
         net.add(mx.gluon.nn.LeakyReLU(0.1), mx.gluon.nn.AvgPool2D(), mx.gluon.nn.Dense(200))
         net.initialize(mx.init.Xavier())
@@ -77,7 +77,7 @@ def training() -> Results:
 
 
 def module() -> Results:
-    """Five steps of a small Module, of which the last ones are captured."""
+    """Five steps of a small Module; the last ones are captured."""
     import mxnet as mx
 
     hidden = mx.sym.Activation(

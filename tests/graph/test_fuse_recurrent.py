@@ -1,4 +1,4 @@
-"""Unrolled recurrent cells run as the kernel for whole sequences, with the same results."""
+"""Unrolled recurrent cells are fused to one kernel with equal results."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def rules(net, x):
 @pytest.mark.parametrize("merge", [True, False])
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])
 @pytest.mark.parametrize("name", CELLS)
-def test_results_and_gradients_stay_the_same(name, layout, merge):
+def test_fused_cells_equal_unfused_results_and_gradients(name, layout, merge):
     count, make = CELLS[name]
 
     def use(F, outputs, states):
@@ -98,7 +98,7 @@ def test_results_and_gradients_stay_the_same(name, layout, merge):
     assert rules(net, x)["fuse_recurrent"] == count
 
 
-def test_sequences_stay_whole_between_cells():
+def test_stacked_cells_are_fused_without_splitting_sequences():
     net, x = ready(Unrolled(CELLS["stacked both ways"][1](), "TNC"), "TNC")
     net.hybridize()
     operators = [n.op.name for n in net.compiled(x).after.nodes if n.op is not None]
@@ -106,7 +106,7 @@ def test_sequences_stay_whole_between_cells():
     assert "SliceChannel" not in operators and "stack" not in operators
 
 
-def test_the_pass_can_be_switched_off(monkeypatch):
+def test_fuse_recurrent_can_be_disabled(monkeypatch):
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "batch_projections")
     net, x = ready(Unrolled(rnn.LSTMCell(4)))
     net.hybridize()
@@ -119,7 +119,7 @@ def test_the_pass_can_be_switched_off(monkeypatch):
 
 
 @pytest.mark.parametrize("which", ["LSTMCell", "GRUCell", "RNNCell"])
-def test_cells_of_symbols_train_alike_with_an_executor(which, monkeypatch):
+def test_fused_symbolic_cells_train_equally_with_an_executor(which, monkeypatch):
     cell = mx.rnn.SequentialRNNCell()
     cell.add(getattr(mx.rnn, which)(4, prefix="a_"))
     left, right = (getattr(mx.rnn, which)(4, prefix=p) for p in ("l_", "r_"))
@@ -143,7 +143,7 @@ def test_cells_of_symbols_train_alike_with_an_executor(which, monkeypatch):
     assert applied["fuse_recurrent"] == 3
 
 
-def test_one_step_that_feeds_the_next_stays_unrolled():
+def test_steps_fed_by_their_own_output_are_not_fused():
     class Decoder(gluon.HybridBlock):
         def __init__(self):
             super().__init__()
@@ -165,7 +165,7 @@ def test_one_step_that_feeds_the_next_stays_unrolled():
     assert "fuse_recurrent" not in rules(net, x)
 
 
-def test_cell_states_that_others_read_keep_their_steps():
+def test_cells_with_consumed_intermediate_states_are_not_fused():
     class Collects(gluon.HybridBlock):
         def __init__(self):
             super().__init__()
@@ -186,7 +186,7 @@ def test_cell_states_that_others_read_keep_their_steps():
     assert "fuse_recurrent" not in rules(net, x)
 
 
-def test_dropout_draws_the_same_numbers(monkeypatch):
+def test_dropout_between_fused_cells_draws_the_same_numbers(monkeypatch):
     cells = [rnn.LSTMCell(4), rnn.DropoutCell(0.5), rnn.LSTMCell(4), rnn.DropoutCell(0.5)]
     net, x = ready(Unrolled(stacked(*cells, rnn.GRUCell(4)), merge=False))
     net(x)  # which draws the parameters
@@ -203,7 +203,7 @@ def test_dropout_draws_the_same_numbers(monkeypatch):
     np.testing.assert_allclose(trained("1"), plain, rtol=1e-5, atol=1e-6)
 
 
-def test_gradients_of_gradients():
+def test_second_order_gradients_of_fused_cells():
     net, x = ready(Unrolled(rnn.LSTMCell(4)))
 
     def second():
@@ -219,7 +219,7 @@ def test_gradients_of_gradients():
     np.testing.assert_allclose(second(), plain, rtol=1e-4, atol=1e-5)
 
 
-def test_a_monitor_still_sees_every_step():
+def test_monitor_receives_every_step_of_fused_cells():
     out = mx.rnn.LSTMCell(4, prefix="a_").unroll(3, mx.sym.var("data"), merge_outputs=True)[0]
     exe = out.simple_bind(mx.cpu(), data=(BATCH, 3, WIDTH))
     seen = []
@@ -228,7 +228,7 @@ def test_a_monitor_still_sees_every_step():
     assert {"a_t0_out_output", "a_t1_slice_output0", "a_t2_state_output"} <= set(seen)
 
 
-def test_a_sequence_of_another_length_is_an_error():
+def test_sequence_of_a_different_length_raises():
     net, x = ready(Unrolled(rnn.LSTMCell(4, input_size=WIDTH), "TNC"), "TNC")
     net.hybridize()
     net(x)

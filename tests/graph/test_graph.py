@@ -1,4 +1,4 @@
-"""Nodes, order and walks."""
+"""Nodes, their order, and traversal of graphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def chain(length):
     return x
 
 
-def test_walks_do_not_recurse():
+def test_deep_graphs_do_not_hit_the_recursion_limit():
     x = chain(10_000)
     assert len(x._graph.nodes) == 10_001
     assert x.list_arguments() == ["x"]
@@ -27,7 +27,7 @@ def test_walks_do_not_recurse():
     assert x(x=s.Variable("y")).list_arguments() == ["y"]
 
 
-def test_interpret_evaluates_a_graph_over_any_values():
+def test_interpret_evaluates_a_graph_with_custom_functions():
     a, b = s.Variable("a"), s.Variable("b")
     graph = ((a + b) * a)._graph
     numbers = {"a": 2, "b": 5}
@@ -38,19 +38,19 @@ def test_interpret_evaluates_a_graph_over_any_values():
     assert text == ["elemwise_mul(elemwise_add(a, b), a)"]
 
 
-def test_composition_copies():
+def test_composition_copies_nodes():
     x = s.FullyConnected(s.Variable("x"), num_hidden=3, name="fc")
     heads = compose(x._graph, {"x": Entry(s.Variable("y")._heads[0].node)})
     assert heads[0].node is not x._heads[0].node
     assert x.list_arguments() == ["x", "fc_weight", "fc_bias"]
 
 
-def test_a_node_remembers_the_line_that_made_it():
+def test_nodes_record_the_source_line_of_their_creation():
     node = s.relu(s.Variable("x"))._heads[0].node
     assert node.source[0] == __file__
 
 
-def test_graph_needs_no_arrays_and_no_symbols():
+def test_graph_package_imports_neither_ndarray_nor_symbol():
     code = (
         "import sys, types\n"
         "package = types.ModuleType('mxnet')\n"

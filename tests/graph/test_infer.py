@@ -1,4 +1,4 @@
-"""Inference of shapes and types: directions, partial knowledge, messages, cost."""
+"""Shape and type inference: directions, partial shapes, error messages, cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.batches import check_each
 s = mx.sym
 
 
-def test_shapes_flow_backwards_through_elementwise_operators():
+def test_infer_shape_of_inputs_from_elementwise_outputs():
     x = s.relu(s.Variable("a") + s.Variable("b")) * s.Variable("c")
     assert x.infer_shape(c=(2, 3)) == ([(2, 3)] * 3, [(2, 3)], [])
 
@@ -31,7 +31,7 @@ def test_weights_are_unknown_until_the_data_is_known():
     assert convolution.infer_shape_partial() == ([(), (), ()], [()], [])
 
 
-def test_flatten_waits_for_all_sizes():
+def test_flatten_output_shape_is_unknown_if_an_input_size_is_unknown():
     flat = mx.sym.Flatten(mx.sym.Variable("x"))
     assert flat.infer_shape_partial(x=(2, 0, 4)) == ([(2, 0, 4)], [()], [])
 
@@ -41,7 +41,7 @@ def test_two_unknown_sizes_of_a_broadcast_stay_unknown():
     assert x.infer_shape_partial(a=(2, 0), b=(0, 3))[1] == [(0, 0)]
 
 
-def test_two_partial_shapes_complete_each_other():
+def test_partial_shapes_of_two_inputs_are_merged():
     x = s.Variable("a") + s.Variable("b")
     assert x.infer_shape(a=(2, 0), b=(0, 3))[1] == [(2, 3)]
 
@@ -52,17 +52,17 @@ def test_declared_shapes_and_types_of_variables_are_inferred():
     assert [t.__name__ for t in x.infer_type()[0]] == ["float16"]
 
 
-def test_zero_in_a_created_array_is_completed_by_its_user():
+def test_zero_sizes_in_zeros_are_inferred_from_consumers():
     x = s.zeros((0, 2)) + s.Variable("b")
     assert x.infer_shape(b=(3, 2)) == ([(3, 2)], [(3, 2)], [])
 
 
-def test_positional_shapes_go_to_arguments_in_order():
+def test_positional_shapes_apply_to_arguments_in_order():
     x = s.FullyConnected(s.Variable("x"), num_hidden=3)
     assert x.infer_shape((2, 5))[0] == [(2, 5), (3, 5), (3,)]
 
 
-def test_incomplete_knowledge_warns_and_gives_nothing():
+def test_incomplete_inference_warns_and_returns_none():
     x = s.FullyConnected(s.Variable("x"), num_hidden=3, name="fc")
     with pytest.warns(UserWarning, match=r"Cannot decide shape .*\n\tx: \(0, 5\)"):
         assert x.infer_shape(x=(0, 5)) == (None, None, None)
@@ -71,7 +71,7 @@ def test_incomplete_knowledge_warns_and_gives_nothing():
     assert x.infer_shape_partial(x=(0, 5)) == ([(0, 5), (3, 5), (3,)], [(0, 3)], [])
 
 
-def test_a_shape_conflict_names_node_inputs_and_the_users_line():
+def test_shape_conflict_error_names_node_inputs_and_source_line():
     x = s.FullyConnected(s.Variable("data"), num_hidden=3, name="fc1")
     with pytest.raises(ShapeError) as caught:
         x.infer_shape(data=(4, 5), fc1_weight=(3, 6))
@@ -81,24 +81,24 @@ def test_a_shape_conflict_names_node_inputs_and_the_users_line():
         assert part in text
 
 
-def test_a_type_conflict_names_both():
+def test_dtype_conflict_error_names_both_dtypes():
     x = s.Variable("a") + s.Variable("b")
     with pytest.raises(DTypeError, match=r"Error in operator _plus.*float64.*int32"):
         x.infer_type(a="float64", b="int32")
 
 
-def test_an_unknown_name_lists_the_known_ones():
+def test_unknown_argument_name_raises():
     with pytest.raises(MXNetError, match="InferShapeKeyword argument name dat not found"):
         s.relu(s.Variable("data")).infer_shape(dat=(2,))
 
 
-def test_shapes_must_be_tuples():
+def test_shapes_other_than_tuples_raise():
     with pytest.raises(TypeError, match="Arguments need to be shapes"):
         s.relu(s.Variable("x")).infer_shape(x=[2, 3])
 
 
 @pytest.mark.parametrize("known", ["first", "last"])
-def test_a_chain_of_ten_thousand_nodes_needs_linear_work(known):
+def test_inference_of_a_long_chain_takes_linear_time(known):
     first = x = s.Variable("first")
     for _ in range(10_000):
         x = x + 1
@@ -110,7 +110,7 @@ def test_a_chain_of_ten_thousand_nodes_needs_linear_work(known):
     assert time.process_time() - start < 2
 
 
-def test_inference_of_one_graph_does_not_change_it():
+def test_inference_does_not_modify_the_graph():
     x = s.relu(s.Variable("x"))
     assert x.infer_shape(x=(2,))[1] == [(2,)]
     assert x.infer_shape(x=(3,))[1] == [(3,)]
@@ -119,14 +119,14 @@ def test_inference_of_one_graph_does_not_change_it():
         assert x.infer_shape() == (None, None, None)
 
 
-def test_declared_shapes_complete_partial_shapes_of_arguments():
+def test_declared_shapes_complete_partial_argument_shapes():
     x = s.Variable("x", shape=(2, 4))
     assert s.relu(x).infer_shape(x=(1, 0))[1] == [(2, 4)]
     assert s.relu(x).infer_shape(x=(1, 3))[1] == [(1, 3)]
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
-def test_softmax_of_an_unknown_type_is_of_an_unknown_type(name):
+def test_softmax_of_an_unknown_dtype_has_an_unknown_dtype(name):
     soft = getattr(s, name)(s.Variable("x"))
     assert soft.infer_type_partial()[1] == [None]
     both = s.broadcast_add(s.Variable("y"), soft)
@@ -143,7 +143,7 @@ def test_softmax_of_an_unknown_type_is_of_an_unknown_type(name):
         (lambda a, b: mx.sym.np.tensordot(a, b, axes=[[-1], [0]]), (-1, 5), (4, 5)),
     ],
 )
-def test_numpy_products_tell_the_size_of_the_summed_axis(product, b, found):
+def test_np_products_infer_the_size_of_the_summed_axis(product, b, found):
     first, second = s.Variable("a").as_np_ndarray(), s.Variable("b").as_np_ndarray()
     with mx.np_shape():
         out = product(first, second)
@@ -153,7 +153,7 @@ def test_numpy_products_tell_the_size_of_the_summed_axis(product, b, found):
             out.infer_shape_partial(a=(3, 4), b=(9, *b[1:]))
 
 
-def test_a_scalar_is_a_vector_of_one_in_legacy_mode_only() -> None:
+def test_det_shape_is_scalar_only_with_np_shape() -> None:
     det = mx.sym.linalg.det(mx.sym.var("a"))
     for _ in range(2):
         with mx.util.np_shape(True):
@@ -163,7 +163,7 @@ def test_a_scalar_is_a_vector_of_one_in_legacy_mode_only() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(2, -1), (-1, 3), (-1, -1)])
-def test_sources_take_open_sizes_from_their_readers(sizes):
+def test_unknown_sizes_of_ones_and_zeros_are_inferred_from_consumers(sizes):
     with mx.np_shape():
         total = mx.sym.ones(shape=sizes) + mx.sym.transpose(mx.sym.ones(shape=(3, 2)))
         assert total.bind(mx.cpu(), {}).forward()[0].shape == (2, 3)
@@ -171,12 +171,12 @@ def test_sources_take_open_sizes_from_their_readers(sizes):
         assert behind.bind(mx.cpu(), {}).forward()[0].shape == (3, 2)
 
 
-def test_sources_whose_sizes_nobody_knows_are_an_error():
+def test_unknown_sizes_of_ones_that_cannot_be_inferred_raise():
     with mx.np_shape(), pytest.raises(mx.MXNetError, match="cannot be inferred"):
         mx.sym.ones(shape=(2, -1)).bind(mx.cpu(), {}).forward()
 
 
-def test_negative_sizes_of_sources_are_inferred_as_zeros_are():
+def test_negative_sizes_are_inferred_for_all_creation_operators():
     sources = {
         "ones": lambda shape: s.ones(shape=shape),
         "zeros": lambda shape: s.zeros(shape=shape),
@@ -197,7 +197,7 @@ def test_negative_sizes_of_sources_are_inferred_as_zeros_are():
     check_each(sources, check)
 
 
-def test_declared_shapes_are_read_from_their_texts_alone():
+def test_declared_shape_strings_are_parsed_without_evaluation():
     texts = {
         "(2, 3)": (2, 3),
         "(2,3)": (2, 3),
@@ -207,7 +207,7 @@ def test_declared_shapes_are_read_from_their_texts_alone():
         "(True, 3)": (1, 3),
         "(1, 3)": (1, 3),
         "2": (2,),
-        f"({'1, ' * 30}2)": (1,) * 30 + (2,),  # longer than what is remembered
+        f"({'1, ' * 30}2)": (1,) * 30 + (2,),  # longer than cached strings
     }
     for _ in range(2):
         for text, shape in texts.items():
@@ -222,7 +222,7 @@ def test_declared_shapes_are_read_from_their_texts_alone():
     assert (variable + 1).infer_shape()[0] == [(4, 5)]
 
 
-def test_few_declared_shapes_are_remembered():
+def test_declared_shape_cache_is_bounded():
     from mxnet.graph.passes import infer
 
     for size in range(5000):

@@ -1,4 +1,4 @@
-"""Passes change how a graph is run, never what it computes."""
+"""Graph passes do not change what a graph computes."""
 
 from __future__ import annotations
 
@@ -166,14 +166,14 @@ def results(net, x):
 
 
 def agree(first, second, rtol=1e-5):
-    # A bias before a normalization has no gradient but rounding errors: so one scale for all.
+    # A bias before a normalization gets only rounding errors, so compare by one scale for all.
     scale = max(np.abs(a).max() for a in first)
     for a, b in zip(first, second, strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol * scale)
 
 
 def check(net, x):
-    """Compare the hybridized block with the eager one, twice: the second call uses what is kept."""
+    """Compare the hybridized block with the eager one, twice: the second call is cached."""
     net.hybridize(active=False)
     plain = results(net, x)
     net.hybridize()
@@ -191,7 +191,7 @@ def check(net, x):
         lambda: gluon.rnn.RNN(5, 2),
     ],
 )
-def test_recurrent_layers(layer, training):
+def test_optimized_recurrent_layers_equal_unoptimized(layer, training):
     mx.random.seed(2)
     net, x = layer(), nd.random.normal(shape=(4, 3, 6))
     net.initialize(mx.init.Normal(0.3))
@@ -213,7 +213,7 @@ def test_recurrent_layers(layer, training):
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_prediction(name):
+def test_optimized_prediction_equals_unoptimized(name):
     check(*made(NETS[name]))
 
 
@@ -221,7 +221,7 @@ def test_prediction(name):
     "name",
     ["conv bn relu", "residual", "grouped", "clip", "pooled", "sum of three", "activated twice"],
 )
-def test_prediction_on_enough_data_for_packed_weights(name, monkeypatch):
+def test_prediction_with_prepacked_weights_equals_unoptimized(name, monkeypatch):
     monkeypatch.setattr(convolution, "MIN_MULTIPLICATIONS", 600_000)
     net, x = made(NETS[name], (4, 9, 64, 64))
     check(net, x)
@@ -230,13 +230,13 @@ def test_prediction_on_enough_data_for_packed_weights(name, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["conv bn relu", "residual", "dilated, strided", "dropout", "dense"]
 )
-def test_double_precision(name):
+def test_optimized_prediction_in_float64(name):
     net, x = made(NETS[name], dtype="float64")
     check(net, x)
 
 
 @pytest.mark.parametrize("name", [n for n in NETS if n != "dropout"])  # it is drawn anew
-def test_gradients(name):
+def test_optimized_gradients_equal_unoptimized(name):
     net, x = made(NETS[name], dtype="float64")
     x.attach_grad()
     states = {n: p.data().copy() for n, p in net.collect_params().items()}
@@ -260,7 +260,7 @@ def test_gradients(name):
             agree(plain, gradients(training), rtol=1e-9)
 
 
-def test_changes_of_parameters_are_seen():
+def test_optimized_prediction_uses_updated_parameters():
     net, x = made(conv_bn_relu, (2, 9, 40, 40))
     net.hybridize()
     before = results(net, x)
@@ -278,7 +278,7 @@ def test_changes_of_parameters_are_seen():
 
 
 def eagerly(net, x):
-    """Return results without the prepared graph, which stays as it is."""
+    """Return results without the compiled graph, which is kept."""
     net.apply(lambda block: setattr(block, "_active", False))
     plain = results(net, x)
     net.apply(lambda block: setattr(block, "_active", True))
@@ -286,7 +286,7 @@ def eagerly(net, x):
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nag", "adam", "rmsprop", "lamb", "ftrl"])
-def test_training_between_predictions(optimizer):
+def test_prediction_after_training_steps_uses_new_parameters(optimizer):
     net, x = made(NETS["residual"], (2, 9, 40, 40))
     trainer = gluon.Trainer(net.collect_params(), optimizer, {"learning_rate": 0.05})
     net.hybridize()
@@ -299,7 +299,7 @@ def test_training_between_predictions(optimizer):
         agree(eagerly(net, x), results(net, x))
 
 
-def test_weights_that_change_on_every_call():
+def test_optimized_graph_with_weights_that_change_on_every_call():
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")
     op = nd.CachedOp(
         mx.sym.relu(mx.sym.Convolution(x, w, kernel=(3, 3), num_filter=16, no_bias=True))
@@ -311,7 +311,7 @@ def test_weights_that_change_on_every_call():
         agree([wanted.asnumpy()], [op(data, weight).asnumpy()])
 
 
-def test_many_shapes():
+def test_optimized_prediction_with_changing_shapes():
     net, _ = made(NETS["pooled"])
     for _ in range(2):
         for batch, size in ((1, 16), (3, 64), (8, 48), (1, 64), (2, 30), (5, 33), (1, 16)):
@@ -320,7 +320,7 @@ def test_many_shapes():
 
 @pytest.mark.parametrize("where", ["data", "weight", "var"])
 @pytest.mark.parametrize("size", [12, 48])
-def test_nan_is_not_hidden(where, size):
+def test_nan_is_propagated_by_optimized_graphs(where, size):
     net = chain(conv_bn_relu(), nn.MaxPool2D(), conv_bn_relu())
     net, x = made(lambda: net, (2, 9, size, size))
     if where == "data":
@@ -335,7 +335,7 @@ def test_nan_is_not_hidden(where, size):
         check(net, nd.ones_like(x))
 
 
-def test_executor_predicts_and_trains():
+def test_optimized_executor_predicts_and_trains():
     data = mx.sym.Variable("data")
     body = mx.sym.Convolution(data, kernel=(3, 3), num_filter=16, name="conv")
     body = mx.sym.Activation(mx.sym.BatchNorm(body, name="bn"), act_type="relu")
@@ -362,7 +362,7 @@ def test_executor_predicts_and_trains():
     agree(outputs["0"], outputs["1"])
 
 
-def test_outputs_lie_in_memory_as_usual():
+def test_optimized_outputs_are_contiguous():
     net, x = made(conv_bn_relu, (2, 9, 48, 48))
     net.hybridize()
     out = net(x)
@@ -373,7 +373,7 @@ def test_outputs_lie_in_memory_as_usual():
     assert out._member.tensor.is_contiguous()
 
 
-def test_errors_name_the_operator_that_failed():
+def test_errors_in_optimized_graphs_name_the_operator():
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     body = mx.sym.Convolution(a, kernel=(1, 1), num_filter=4, no_bias=True, name="mine")
     op = nd.CachedOp(mx.sym.elemwise_add(body, b, name="the_sum"))
@@ -391,7 +391,7 @@ def test_errors_name_the_operator_that_failed():
             op(*({**arrays, "a": nd.ones((1, 3, 5, 5))}[n] for n in names))
 
 
-def test_hooks_still_see_every_node():
+def test_op_hooks_are_called_for_every_original_node():
     net, x = made(conv_bn_relu)
     net.hybridize()
     net(x)
@@ -416,13 +416,13 @@ def test_passes_reduce_the_number_of_kernels(monkeypatch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_pass_alone(name, monkeypatch):
+def test_each_pass_alone_preserves_results(name, monkeypatch):
     monkeypatch.setenv(SWITCH, name)
     for make in (residual, with_dropout, NETS["numbers"]):
         check(*made(make))
 
 
-def test_unknown_pass(monkeypatch):
+def test_unknown_pass_name_raises(monkeypatch):
     monkeypatch.setenv(SWITCH, "fold_batchnorm")
     net, x = made(conv_bn_relu)
     net.hybridize()
@@ -443,7 +443,7 @@ class Unrolled(gluon.HybridBlock):
 
 @pytest.mark.parametrize("layout", ["NTC", "TNC"])
 @pytest.mark.parametrize("cell", [gluon.rnn.LSTMCell, gluon.rnn.GRUCell, gluon.rnn.RNNCell])
-def test_unrolled_cells_project_their_input_at_once(cell, layout, monkeypatch):
+def test_input_projections_of_unrolled_cells_are_batched(cell, layout, monkeypatch):
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "batch_projections")
     mx.random.seed(4)
     net = Unrolled(cell(5), layout)
@@ -467,7 +467,7 @@ def test_unrolled_cells_project_their_input_at_once(cell, layout, monkeypatch):
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3, 4, 2, 5), (3, 4, 2)])
-def test_a_projection_serves_data_of_any_rank(shape):
+def test_batched_projections_of_data_of_any_rank(shape):
     x = nd.random.normal(shape=shape)
     width = int(np.prod(shape[2:]))
     w, b = nd.random.normal(shape=(5, width)), nd.random.normal(shape=(5,))
@@ -504,7 +504,7 @@ def build(name):
 
 
 def outputs(net, x):
-    """Return predictions and, of training in double precision, loss, gradients and statistics."""
+    """Return predictions, and from training in float64 loss, gradients and statistics."""
     net.hybridize()
     predictions = [net(x).asnumpy() for _ in range(3)]
     net.cast("float64")
@@ -520,7 +520,7 @@ def outputs(net, x):
 @pytest.mark.parametrize(
     "name", [*SMALL, *(pytest.param(n, marks=pytest.mark.slow) for n in LARGE)]
 )
-def test_passes_on_and_off(name, monkeypatch):
+def test_networks_compute_the_same_with_and_without_passes(name, monkeypatch):
     optimized = outputs(*build(name))
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
     plain = outputs(*build(name))
@@ -528,8 +528,8 @@ def test_passes_on_and_off(name, monkeypatch):
     agree(plain[1], optimized[1], 1e-9)
 
 
-def test_merged_nodes_compute_the_same(monkeypatch):
-    """Nodes are merged by operator, attributes and inputs; random ones and heads stay apart."""
+def test_common_subexpressions_are_merged(monkeypatch):
+    """Nodes are merged by operator, attributes and inputs, except random ones and heads."""
     x = mx.sym.var("x")
     same = mx.sym.exp(x, name="e1") * mx.sym.exp(x, name="e2")
     net = mx.sym.Group([same, mx.sym.exp(x, name="e3"), mx.sym.Dropout(same, p=0.5, name="d")])

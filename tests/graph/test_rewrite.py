@@ -1,4 +1,4 @@
-"""Rules find their patterns, replace them once, and leave everything else as it is."""
+"""Pattern matching and replacement of graph rewrite rules."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ TO_TANH = Rule("to_tanh", Pattern(relu), replace_by(tanh))
 TO_SIGMOID = Rule("to_sigmoid", Pattern(tanh), replace_by(sigmoid))
 
 
-def test_a_graph_in_which_nothing_fits_is_returned_itself():
+def test_rewrite_without_a_match_returns_the_same_graph():
     graph = typed(mx.sym.exp(X))
     assert rewrite(graph, [TO_TANH]) is graph
 
 
-def test_a_replacement_is_offered_to_the_rules_again():
+def test_replacements_are_matched_again():
     graph = rewrite(typed(mx.sym.relu(X, name="r") * 2), [TO_TANH, TO_SIGMOID])
     assert operators(graph) == ["sigmoid", "_mul_scalar"]
     assert graph.history == {"to_tanh": 1, "to_sigmoid": 1}
     assert graph.nodes[1].name == "r"
 
 
-def test_the_graph_before_stays_as_it_was():
+def test_rewrite_does_not_modify_the_original_graph():
     symbol = mx.sym.relu(X) * 2
     rewrite(typed(symbol), [TO_TANH])
     assert operators(symbol._graph) == ["relu", "_mul_scalar"]
 
 
-def test_alone_matches_only_nodes_with_one_consumer_that_are_no_outputs():
+def test_alone_matches_only_inner_nodes_with_one_consumer():
     drop = Rule(
         "drop",
         Pattern(tanh, data=Pattern(relu, "inner", alone=True)),
@@ -59,7 +59,7 @@ def test_alone_matches_only_nodes_with_one_consumer_that_are_no_outputs():
         assert "relu" in operators(rewrite(typed(other), [drop]))
 
 
-def test_patterns_ask_facts_and_attributes():
+def test_patterns_match_on_facts_and_attributes():
     by_fact = Pattern(lambda op: op.facts.commutative)
     symbol = mx.sym.elemwise_add(X, X) - mx.sym.relu(X)
     found = []
@@ -72,14 +72,14 @@ def test_patterns_ask_facts_and_attributes():
     assert found == ["_mul_scalar"]
 
 
-def test_an_entry_may_stand_in_for_a_node():
+def test_rules_can_replace_a_node_by_an_existing_entry():
     skip = Rule("skip", Pattern(relu), lambda match: match.root.inputs[0])
     graph = rewrite(typed(mx.sym.relu(mx.sym.relu(X)) * 2), [skip])
     assert operators(graph) == ["_mul_scalar"] and graph.history == {"skip": 2}
     assert graph.uses[graph.nodes[0], 0] == 1
 
 
-def test_the_order_of_running_stays_as_written():
+def test_rewrite_keeps_the_execution_order():
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
 
     def swap(match):
@@ -92,7 +92,7 @@ def test_the_order_of_running_stays_as_written():
     assert [n.name for n in graph.variables] == ["a", "b"]
 
 
-def test_types_follow_nodes_through_rewrites():
+def test_rewrite_infers_types_of_new_nodes():
     graph = typed(mx.sym.dot(mx.sym.relu(X), X, transpose_b=True), x=(2, 3))
     after = rewrite(graph, [TO_TANH])
     last = after.nodes[-1]
@@ -102,13 +102,13 @@ def test_types_follow_nodes_through_rewrites():
 
 
 @pytest.mark.parametrize("shape", [None, (2, -1)])
-def test_unknown_types_are_unknown_not_errors(shape):
+def test_unknown_input_types_do_not_raise(shape):
     graph = typed(mx.sym.relu(X), x=shape)
     assert graph.result_bytes == 0
     assert str(graph.types[graph.nodes[-1]][0]) == ("?[?]" if shape is None else "?[2x?]")
 
 
-def test_conflicting_types_are_left_to_the_run():
+def test_conflicting_types_do_not_raise_before_execution():
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     graph = typed(mx.sym.elemwise_add(a, b), a=(2,), b=(3,))
     assert graph.types[graph.nodes[-1]][0].shape is None

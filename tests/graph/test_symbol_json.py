@@ -1,4 +1,4 @@
-"""Symbol files: old versions, and files that must be refused."""
+"""Symbol JSON files: old versions and invalid files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OLDEST = file(
 )
 
 
-def test_the_oldest_form_is_upgraded_as_mxnet_does():
+def test_oldest_format_is_upgraded_like_in_mxnet():
     assert rows(OLDEST) == [
         ("null", "data", {}, []),
         ("null", "fc_weight", {"__lr_mult__": "5", "mood": "z"}, []),
@@ -80,7 +80,7 @@ def test_the_oldest_form_is_upgraded_as_mxnet_does():
     assert mx.sym.load_json(OLDEST).list_auxiliary_states() == ["bn_moving_mean", "bn_moving_var"]
 
 
-def test_added_auxiliary_states_take_the_hidden_attributes_of_their_node():
+def test_added_auxiliary_states_inherit_hidden_attributes():
     norm = {"op": "BatchNorm", "param": {}, "name": "bn", "inputs": [[0, 0], [1, 0], [2, 0]]}
     inputs = (variable(n, param={}) for n in ("data", "bn_gamma", "bn_beta"))
     found = rows(file(*inputs, {**norm, "attr": {"mirror_stage": "1"}}))
@@ -88,7 +88,7 @@ def test_added_auxiliary_states_take_the_hidden_attributes_of_their_node():
 
 
 @pytest.mark.parametrize(("version", "attrs"), [(None, {}), (904, {}), (905, {"axis": "-1"})])
-def test_axis_of_argmax_before_0_9_5_meant_all(version, attrs):
+def test_argmax_axis_of_files_before_0_9_5_is_upgraded(version, attrs):
     node = {"op": "argmax", "name": "am", "attr": {"axis": "-1"}, "inputs": [[0, 0]]}
     assert rows(file(variable("x"), node, version=version))[1][2] == attrs
 
@@ -150,13 +150,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_bad_file_is_refused_with_the_reason(name):
+def test_invalid_file_raises_with_the_reason(name):
     text, reason = REFUSED[name]
     with pytest.raises(FormatError, match=reason):
         mx.sym.load_json(text)
 
 
-def test_too_many_nodes_are_refused_quickly():
+def test_too_many_nodes_raise_quickly():
     row = '{"op": "null", "name": "x", "inputs": []}, '
     count = symbol_json.MAX_NODES + 1
     text = '{"nodes": [' + (row * count)[:-2] + '], "arg_nodes": [], "heads": [[0, 0]]}'
@@ -166,7 +166,7 @@ def test_too_many_nodes_are_refused_quickly():
     assert time.perf_counter() - start < 30
 
 
-def test_nested_subgraphs_are_limited():
+def test_depth_of_nested_subgraphs_is_limited():
     graph = {"nodes": [variable("x")], "arg_nodes": [0], "heads": [[0, 0]]}
     for _ in range(symbol_json.MAX_DEPTH + 2):
         inner = node(op="relu", attrs={}, subgraphs=[graph])
@@ -175,7 +175,7 @@ def test_nested_subgraphs_are_limited():
         mx.sym.load_json(json.dumps(graph))
 
 
-def test_subgraphs_come_back():
+def test_subgraphs_roundtrip():
     graph = {"nodes": [variable("y")], "arg_nodes": [0], "heads": [[0, 0]]}
     text = file(variable("x"), node(op="relu", attrs={}, subgraphs=[graph]))
     again = json.loads(mx.sym.load_json(text).tojson())["nodes"][1]["subgraphs"]
@@ -189,7 +189,7 @@ def test_subgraphs_come_back():
     ]
 
 
-def test_a_file_on_disk(tmp_path):
+def test_save_and_load_a_file(tmp_path):
     symbol = mx.sym.relu(mx.sym.Variable("é"), name="r")
     symbol.save(str(tmp_path / "s.json"))
     assert mx.sym.load(str(tmp_path / "s.json")).list_arguments() == ["é"]
@@ -296,7 +296,7 @@ def try_all(text):
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_a_thousand_damaged_files(part):
+def test_damaged_files_load_or_raise(part):
     rng = random.Random(part)
     texts = [
         json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))["tojson"]
@@ -315,7 +315,7 @@ def test_a_thousand_damaged_files(part):
     assert 0 < loaded < 1000
 
 
-def test_unknown_sizes_of_classic_files_are_unknown_under_numpy_shapes():
+def test_zero_sizes_in_legacy_files_are_unknown_with_np_shape():
     classic = mx.sym.relu(mx.sym.var("x", shape=(0, 3))).tojson()
     with mx.util.np_shape(True):
         loaded = mx.sym.load_json(classic)

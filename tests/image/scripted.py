@@ -1,4 +1,4 @@
-"""A generator whose draws follow a list of fractions: the same that recorded MXNet's answers."""
+"""A random generator whose draws follow a list of fractions, as in the recording of MXNet."""
 
 from __future__ import annotations
 

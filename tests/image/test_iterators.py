@@ -1,4 +1,4 @@
-"""`ImageIter` and `ImageDetIter`: MXNet's batches, epochs, lists and errors."""
+"""`ImageIter` and `ImageDetIter`: batches, epochs, lists and errors match MXNet."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def labels(iterator):
 
 @pytest.mark.parametrize("last", ["pad", "discard", "roll_over"])
 @pytest.mark.parametrize(("kind", "name"), [("ImageIter", "images"), ("ImageDetIter", "boxes")])
-def test_three_epochs_are_mxnets(kind, name, last):
+def test_three_epochs_match_mxnet(kind, name, last):
     iterator = getattr(mx.image, kind)(
         3, (3, 8, 8), path_imgrec=FILES / f"{name}.rec", last_batch_handle=last
     )
@@ -52,14 +52,14 @@ def test_three_epochs_are_mxnets(kind, name, last):
     assert np.abs(found - ARRAYS[f"{kind} {last}"]).max() <= 1  # OpenCV's bicubic, by version
 
 
-def test_hard_reset_forgets_what_was_left():
+def test_hard_reset_drops_leftover_samples():
     iterator = make(last_batch_handle="roll_over")
     assert len(list(iterator)) == 2
     iterator.hard_reset()
     assert iterator.next().label[0].asnumpy().tolist() == [0, 1, 2]
 
 
-def test_parts_and_shuffling_need_an_index():
+def test_parts_and_shuffling_require_an_index():
     index = FILES / "images.idx"
     assert make(path_imgidx=index, num_parts=3, part_index=1).seq == [2, 3]
     for wrong in ({"shuffle": True}, {"num_parts": 2}):
@@ -74,7 +74,7 @@ def test_parts_and_shuffling_need_an_index():
     assert labels(make(path_imgidx=index, shuffle=True, batch_size=7)) == first
 
 
-def test_lists_of_files(folder):
+def test_labels_from_lst_files_and_lists(folder):
     path = folder / "a.lst"
     path.write_text("4\t1\t2.5\tcat/b.png\n9\t3\t4\troot.jpg\n")
     given = {"path_imgrec": None, "path_root": folder, "batch_size": 2}
@@ -89,7 +89,7 @@ def test_lists_of_files(folder):
         make(path_imglist=path, **given).next()
 
 
-def test_bad_pictures_are_named(folder):
+def test_broken_images_raise_with_their_name(folder):
     (folder / "bad.png").write_bytes(b"no picture")
     given = {"path_imgrec": None, "path_root": folder, "batch_size": 1}
     with pytest.raises(MXNetError, match=r"Broken image filename: bad\.png"):
@@ -108,12 +108,12 @@ def test_bad_pictures_are_named(folder):
         ({"last_batch_handle": "x"}, ValueError, "last_batch_handle"),
     ],
 )
-def test_wrong_settings_are_named(other, error, said):
+def test_invalid_settings_raise(other, error, said):
     with pytest.raises(error, match=said):
         make(**other)
 
 
-def test_own_augmenters_and_hooks():
+def test_custom_augmenters_and_overridden_hooks():
     class Inverted(mx.image.ImageIter):
         def augmentation_transform(self, data):
             return 255 - super().augmentation_transform(data).astype("float32")
@@ -152,18 +152,18 @@ BOX = [0, 0.1, 0.1, 0.5, 0.5]
         (3.0, "Label shape is invalid"),
     ],
 )
-def test_labels_of_another_form_are_refused(tmp_path, label, said):
+def test_malformed_detection_labels_raise(tmp_path, label, said):
     with pytest.raises(MXNetError, match=said):
         detection(tmp_path, label)
 
 
-def test_objects_without_class_or_extent_are_left_out(tmp_path):
+def test_objects_without_class_or_extent_are_skipped(tmp_path):
     iterator = detection(tmp_path, [2, 5, *BOX, 1, 0.5, 0.5, 0.2, 0.2], [2, 5, -1, *BOX[1:]])
     assert iterator.label_shape == (1, 5)
     assert len(list(iterator)) == 1
 
 
-def test_label_shapes_grow_together(tmp_path):
+def test_sync_label_shape_uses_the_larger_shape(tmp_path):
     iterator = detection(tmp_path, [2, 5, *BOX])
     other = mx.image.ImageDetIter(1, (3, 8, 8), path_imgrec=FILES / "boxes.rec")
     assert iterator.sync_label_shape(other) is other
@@ -178,7 +178,7 @@ def test_label_shapes_grow_together(tmp_path):
         iterator.check_label_shape((3,))
 
 
-def test_random_detection_keeps_boxes_inside(tmp_path):
+def test_random_detection_augmentation_keeps_boxes_inside(tmp_path):
     mx.random.seed(2)
     iterator = mx.image.ImageDetIter(
         7, (3, 16, 16), path_imgrec=FILES / "boxes.rec", rand_crop=0.7, rand_pad=0.7,
@@ -192,7 +192,7 @@ def test_random_detection_keeps_boxes_inside(tmp_path):
         iterator.reset()
 
 
-def test_boxes_are_drawn():
+def test_draw_next_draws_boxes():
     iterator = mx.image.ImageDetIter(1, (3, 32, 32), path_imgrec=FILES / "boxes.rec")
     drawn = list(iterator.draw_next(color=(255, 0, 0), thickness=1, id2labels={0: "a"}))
     assert len(drawn) == 7
@@ -212,7 +212,7 @@ def one_image(tmp_path):
     return tmp_path
 
 
-def test_loops_that_never_reset_go_on_as_in_mxnet(one_image):
+def test_epochs_without_reset_match_mxnet(one_image):
     full = [([0, 1], 0), ([2, 3], 0)]
     assert epochs_without_reset(one_image, 4, batch_size=2) == [full] * 3
     odd = [([0, 1], 0), ([2, 0], 1)]
@@ -223,7 +223,7 @@ def test_loops_that_never_reset_go_on_as_in_mxnet(one_image):
     assert cut == [full, [], []]
 
 
-def test_samples_end_and_start_over(one_image):
+def test_next_sample_restarts_after_stop_iteration(one_image):
     rows = [[n, "a.png"] for n in (5.0, 6.0)]
     iterator = make(path_imgrec=None, imglist=rows, path_root=str(one_image))
     assert [float(iterator.next_sample()[0].asscalar()) for _ in rows] == [5, 6]
@@ -232,7 +232,7 @@ def test_samples_end_and_start_over(one_image):
     assert iterator.next_sample()[0].asscalar() == 5
     list(iterator)
     with pytest.raises(StopIteration):
-        iterator.next_sample()  # the epoch ended in a filled batch
+        iterator.next_sample()  # the epoch ended with a padded batch
 
 
 @pytest.fixture
@@ -247,7 +247,7 @@ def three_records(tmp_path):
 @pytest.mark.parametrize(
     ("listed", "found"), [((2, 0, 1), [0, 10, 20]), ((2, 0), [0, 20, 0])], ids=["all", "some"]
 )
-def test_a_list_sets_labels_of_records_not_their_order(tmp_path, three_records, listed, found):
+def test_lst_file_sets_labels_but_not_the_order_of_records(tmp_path, three_records, listed, found):
     lines = "".join(f"{n}\t{n * 10}\tx.png\n" for n in listed)
     (tmp_path / "a.lst").write_text(lines)
     iterator = make(path_imglist=str(tmp_path / "a.lst"), **three_records)
@@ -255,20 +255,20 @@ def test_a_list_sets_labels_of_records_not_their_order(tmp_path, three_records, 
     assert iterator.next().label[0].asnumpy().tolist() == found
 
 
-def test_one_label_fills_its_row(three_records):
+def test_a_scalar_label_is_repeated_to_label_width(three_records):
     batch = make(label_width=2, **three_records).next()
     assert batch.label[0].asnumpy().tolist() == [[0, 0], [1, 1], [2, 2]]
 
 
-def test_label_shapes_of_other_objects_do_not_go_together(tmp_path):
+def test_sync_label_shape_with_a_different_object_width_raises(tmp_path):
     one = detection(tmp_path, [2, 5, 0, 0.1, 0.1, 0.5, 0.5])
     other = detection(tmp_path, [2, 6, 0, 0.1, 0.1, 0.5, 0.5, 7])
     with pytest.raises(AssertionError, match="object width mismatch"):
         one.sync_label_shape(other)
 
 
-def test_the_streams_are_looked_at_once_for_each_picture(three_records, monkeypatch):
-    """Python builds 624 words to show its state; a draw takes a hundredth of that."""
+def test_random_state_is_read_once_per_image(three_records, monkeypatch):
+    """Reading Python's random state copies 624 words; a draw is a hundred times faster."""
     asked = []
     monkeypatch.setattr(mx.image.chance, "streams_are_seeded", lambda: asked.append(1) or False)
     make(rand_crop=True, rand_mirror=True, brightness=0.1, pca_noise=0.1, **three_records).next()

@@ -1,4 +1,4 @@
-"""Under ``npx.set_np()`` pictures are `mx.np` arrays, and so is what transforms make of them."""
+"""Under ``npx.set_np()`` image functions and transforms return `mx.np` arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def picture() -> bytes:
     return mx.recordio.pack_img(header, pixels, 3, ".png")[24:]
 
 
-def test_decoded_and_resized_pictures_are_numpy_arrays(picture: bytes) -> None:
+def test_image_functions_return_np_arrays(picture: bytes) -> None:
     decoded = mx.image.imdecode(picture)
     made = [
         decoded,
@@ -39,8 +39,7 @@ def test_decoded_and_resized_pictures_are_numpy_arrays(picture: bytes) -> None:
     assert [type(x) for x in made] == [mx.np.ndarray] * 5
 
 
-def test_transforms_feed_a_loader(picture: bytes) -> None:
-    """A pipeline of transforms gives batches of `mx.np` arrays."""
+def test_transforms_in_a_loader_return_np_arrays(picture: bytes) -> None:
     change = transforms.Compose(
         [transforms.Resize(6), transforms.CenterCrop(4), transforms.ToTensor()]
     )

@@ -1,4 +1,4 @@
-"""Decoding and changing images: what is refused, what repeats, what is not touched."""
+"""Decoding and augmenting images: errors, reproducibility, unchanged inputs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PICTURES = image_cases.pictures()
 IMAGE = mx.nd.array(image_cases.pixels(), dtype="uint8")
 
 
-def test_imread_reads_and_names_the_file(tmp_path):
+def test_imread_reads_files_and_errors_name_them(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(PICTURES["png"])
     assert mx.image.imread(path).shape == (12, 20, 3)
@@ -38,7 +38,7 @@ def test_imread_reads_and_names_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_imdecode_takes_all_kinds_of_bytes(kind):
+def test_imdecode_accepts_bytes_like_objects_and_arrays(kind):
     wanted = mx.image.imdecode(PICTURES["png"]).asnumpy()
     assert np.array_equal(mx.image.imdecode(kind(PICTURES["png"])).asnumpy(), wanted)
     array = np.frombuffer(PICTURES["png"], np.uint8).copy()
@@ -46,7 +46,7 @@ def test_imdecode_takes_all_kinds_of_bytes(kind):
     assert np.array_equal(mx.image.imdecode(mx.nd.array(array, dtype="uint8")).asnumpy(), wanted)
 
 
-def test_imdecode_into_an_array():
+def test_imdecode_with_out():
     out = mx.nd.zeros((12, 20, 3), dtype="uint8")
     assert mx.image.imdecode(PICTURES["png"], out=out) is out
     assert out.asnumpy().any()
@@ -65,13 +65,13 @@ def test_imdecode_into_an_array():
         (PICTURES["jpeg"][:30], FormatError, "Decoding failed"),
     ],
 )
-def test_what_is_no_picture_is_refused(wrong, error, said):
+def test_imdecode_of_non_images_raises(wrong, error, said):
     with pytest.raises(error, match=said):
         mx.image.imdecode(wrong)
 
 
 @pytest.mark.parametrize("name", ["jpeg", "jpeg_progressive", "png", "png_16bit", "bmp"])
-def test_damaged_pictures_never_crash(name, capfd):
+def test_damaged_images_decode_or_raise(name, capfd):
     chance = random.Random(5)
     for _ in range(150):
         raw = bytearray(PICTURES[name])
@@ -87,14 +87,14 @@ def test_damaged_pictures_never_crash(name, capfd):
         assert pixels.size < 2**24
 
 
-def test_without_simplejpeg_pictures_are_the_same(monkeypatch):
+def test_decoding_without_simplejpeg_is_equal(monkeypatch):
     with_it = [mx.image.imdecode(p).asnumpy().astype(int) for p in PICTURES.values()]
     monkeypatch.setattr(formats, "jpeg_decoder", lambda: None)
     without = [mx.image.imdecode(p).asnumpy() for p in PICTURES.values()]
     assert all(np.abs(a - b).max() <= 1 for a, b in zip(with_it, without, strict=True))
 
 
-def test_without_opencv_the_extra_is_named():
+def test_missing_opencv_error_names_the_extra():
     program = (
         "import sys; sys.modules['cv2'] = None; import mxnet as mx\n"
         "try: mx.image.imresize(mx.nd.zeros((4, 4, 3)), 2, 2)\n"
@@ -125,21 +125,21 @@ def test_without_opencv_the_extra_is_named():
         (lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])), "mean is one number"),
     ],
 )
-def test_wrong_use_is_named(call, said):
+def test_invalid_calls_raise(call, said):
     with pytest.raises(
         (MXNetError, ValueError, TypeError, AssertionError, RuntimeError), match=said
     ):
         call()
 
 
-def test_impossible_ranges_are_told():
+def test_invalid_detection_augmenter_ranges_warn():
     with pytest.warns(UserWarning, match="DetRandomCropAug due to invalid aspect_ratio_range"):
         assert not mx.image.DetRandomCropAug(0.1, (1.2, 0.8)).enabled
     with pytest.warns(UserWarning, match="DetRandomPadAug due to invalid area_range"):
         assert not mx.image.DetRandomPadAug((0.8, 1.2), (0.5, 0.9)).enabled
 
 
-def test_augmenters_repeat_by_seed_and_do_not_change_bytes():
+def test_augmenters_are_reproducible_and_keep_their_uint8_input():
     augmenters = mx.image.CreateAugmenter(
         (3, 8, 8), resize=14, rand_crop=True, rand_resize=True, rand_mirror=True, mean=True,
         std=True, brightness=0.2, contrast=0.2, saturation=0.2, hue=0.2, pca_noise=0.1,
@@ -158,7 +158,7 @@ def test_augmenters_repeat_by_seed_and_do_not_change_bytes():
     assert np.array_equal(IMAGE.asnumpy(), before)
 
 
-def test_places_of_mxnet():
+def test_module_aliases_of_mxnet():
     import mxnet.image.detection
     import mxnet.image.image
 
@@ -169,7 +169,7 @@ def test_places_of_mxnet():
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32"])
-def test_masks_of_integers_are_resized_to_the_nearest(dtype):
+def test_integer_masks_can_be_resized_with_nearest_only(dtype):
     mask = mx.nd.array(np.arange(6).reshape(2, 3, 1), dtype=dtype)
     made = mx.image.imresize(mask, 6, 2, interp=0)
     assert str(np.dtype(made.dtype)) == dtype
@@ -178,7 +178,7 @@ def test_masks_of_integers_are_resized_to_the_nearest(dtype):
         mx.image.imresize(mask, 6, 2, interp=1)
 
 
-def test_sizes_are_integers_or_the_text_of_them():
+def test_sizes_are_integers_or_integer_strings():
     assert mx.image.imresize(IMAGE, "4", "5").shape == (5, 4, 3)
     for call in (
         lambda: mx.image.imresize(IMAGE, 2.5, 3),
@@ -189,18 +189,18 @@ def test_sizes_are_integers_or_the_text_of_them():
             call()
 
 
-def test_one_border_value_leaves_a_fourth_channel_empty():
+def test_scalar_border_value_leaves_a_fourth_channel_zero():
     image = mx.nd.ones((1, 1, 4), dtype="uint8")
     made = mx.image.copyMakeBorder(image, 0, 0, 1, 0, value=9.0)
     assert made.asnumpy().tolist() == [[[9, 9, 9, 0], [1, 1, 1, 1]]]
 
 
-def test_a_single_border_value_colors_the_first_channel():
+def test_single_border_value_applies_to_the_first_channel():
     made = mx.image.copyMakeBorder(mx.nd.ones((1, 1, 3), dtype="uint8"), 0, 0, 1, 0, values=9)
     assert made.asnumpy().tolist() == [[[9, 0, 0], [1, 1, 1]]]
 
 
-def test_unknown_keywords_of_a_crop_fail_as_in_mxnet():
+def test_unknown_keywords_of_a_crop_raise():
     with pytest.raises(AssertionError, match="unexpected keyword"):
         mx.image.RandomSizedCropAug((5, 4), 1.0, (1, 1), most=3)
 
@@ -211,13 +211,13 @@ CASES = list(image_cases.calls(mx))
 
 
 def tolerance(name: str, dtype: np.dtype) -> float:
-    """Whole numbers may differ by one where JPEG or OpenCV's version rounds otherwise."""
+    """Integers may differ by one if JPEG or OpenCV's version rounds differently."""
     if dtype == np.uint8:
         return 1 if "jpeg" in name or "esize" in name or "rop" in name.lower() else 0
     return 2e-2 if dtype == np.float16 else 2e-3
 
 
-def test_calls(monkeypatch):
+def test_recorded_calls_match_mxnet(monkeypatch):
     check_each({case[0]: case for case in CASES}, lambda case: _check_call(*case, monkeypatch))
 
 
@@ -240,7 +240,7 @@ def _check_call(name, fractions, call, monkeypatch):
         assert far <= tolerance(name, wanted.dtype), far
 
 
-def test_the_exact_bilinear_method_resizes_and_negative_ones_are_errors():
+def test_interp_5_resizes_and_negative_interp_raises():
     pixels = mx.nd.array(np.arange(48).reshape(4, 4, 3), dtype="uint8")
     resized = mx.image.imresize(pixels, 2, 2, interp=5)
     assert resized.asnumpy().ravel()[:4].tolist() == [8, 9, 10, 14]

@@ -49,7 +49,7 @@ class Draft:
         return options[self.rng.randint(len(options))]
 
     def value(self, rank: int | None = None) -> tuple[Any, tuple[int, ...]]:
-        """Return a value, of a rank; late ones are likelier."""
+        """Return a value, optionally of a rank; later ones are likelier."""
         fitting = [v for v in self.values if rank is None or len(v[1]) == rank]
         if not fitting:
             raise Unfit
@@ -60,7 +60,7 @@ class Draft:
         return tuple(int(n) for n in self.rng.randint(low, high + 1, count))
 
     def weight(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Return a parameter; one of the same shape may be shared."""
+        """Return a parameter, possibly an existing one of the same shape."""
         same = [n for n, s in self.weights.items() if s == shape and n.startswith(name)]
         if same and self.rng.rand() < 0.5:
             return self.variables[same[0]]
@@ -90,7 +90,7 @@ class Draft:
 
 
 class Unfit(Exception):
-    """A layer does not fit the values."""
+    """Raised if a layer cannot be applied to the values."""
 
 
 Layer = Callable[[Draft], None]
@@ -123,7 +123,7 @@ def convolution(d: Draft) -> None:
 
 @layer
 def deconvolution(d: Draft) -> None:
-    """The same upward, with adj or a target shape."""
+    """1 to 3 dimensions, with adj or a target shape."""
     rank = d.choose(1, 2, 2)
     x, shape = d.value(rank + 2)
     groups = d.choose(1, *(g for g in (2, shape[1]) if shape[1] % g == 0))
@@ -305,7 +305,7 @@ def reduction(d: Draft) -> None:
 
 @layer
 def shape_change(d: Draft) -> None:
-    """Other shapes of the same numbers."""
+    """Reshape, transpose, flip and others."""
     x, shape = d.value()
     rank = len(shape)
     kind = d.choose("reshape", "codes", "transpose", "swap", "flatten", "expand", "flip", "squeeze")
@@ -333,7 +333,7 @@ def shape_change(d: Draft) -> None:
 
 @layer
 def cutting(d: Draft) -> None:
-    """Parts of an array."""
+    """Slices of an array."""
     x, shape = d.value()
     axis = d.rng.randint(len(shape))
     kind = d.choose("slice", "slice_axis", "split", "slice_like", "crop", "tile", "pad", "pick")

@@ -1,4 +1,4 @@
-"""`mx.convert.convert`: both sides run, and only what agrees is written."""
+"""`mx.convert.convert` compares both sides and writes a file only if they agree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProv
 name = session.get_inputs()[0].name
 numpy.save(sys.argv[3], session.run(None, {name: numpy.load(sys.argv[2])})[0])
 """
-# What MXNet 0.8 wrote: `param` and `attr`, inputs of two numbers, no version.
+# The format of MXNet 0.8: `param` and `attr`, inputs of two numbers, no version.
 OLD_JSON = """{"nodes": [
  {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1},
  {"op": "null", "param": {}, "name": "fc_weight", "inputs": [], "backward_source_id": -1},
@@ -48,7 +48,7 @@ def _dense() -> mx.gluon.HybridBlock:
 
 @pytest.mark.parametrize("target", ["net.onnx", pytest.param("net.pt2", marks=pytest.mark.slow)])
 def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.Path) -> None:
-    """Random, edge and given inputs, with absolute and relative errors."""
+    """Random, edge and passed inputs, with absolute and relative errors."""
     given = {"data": np.full((2, 4), 3.0)}
     report = mx.convert.convert(_dense(), tmp_path / target, shapes=[(2, 4)], inputs=given)
     assert {"normal", "zeros", "ones", "alternating", "given 0"} <= set(report.rows)
@@ -58,8 +58,8 @@ def test_report_has_a_row_for_each_set_of_inputs(target: str, tmp_path: pathlib.
     assert (tmp_path / target).stat().st_size > 0
 
 
-def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
-    """Parameters are constants, which runtimes may fold."""
+def test_parameters_are_initializers_but_not_inputs(tmp_path: pathlib.Path) -> None:
+    """Runtimes can then fold them as constants."""
     import onnx
 
     mx.convert.convert(_dense(), tmp_path / "net.onnx", shapes=[(2, 4)])
@@ -68,8 +68,8 @@ def test_onnx_files_have_inputs_only_for_data(tmp_path: pathlib.Path) -> None:
     assert len(graph.initializer) == 2
 
 
-def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> None:
-    """A wrong conversion is an error that shows the numbers; no file appears."""
+def test_mismatch_raises_and_writes_no_file(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """The error shows the differences."""
     target = tmp_path / "net.onnx"
     wrong = [np.full((2, 3), 9.0, np.float32)]
     monkeypatch.setattr(conversion, "run_file", lambda file, cases: dict.fromkeys(cases, wrong))
@@ -79,7 +79,7 @@ def test_disagreement_writes_nothing(tmp_path: pathlib.Path, monkeypatch) -> Non
 
 
 def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
-    """A name that ends in -int8 is the prefix of both files; the format alone writes nothing."""
+    """A name ending in -int8 is the prefix of both files; the bare format writes nothing."""
     given = {"data": np.linspace(-1, 1, 8).reshape(2, 4)}
     report = mx.convert.convert(_dense(), tmp_path / "net-int8", shapes=[(2, 4)], inputs=given)
     assert 0 < report.largest.relative < report.tolerance == 0.1
@@ -92,8 +92,8 @@ def test_int8_models_are_compared_and_written(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("to", ["onnx", "torch"])
-def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
-    """They compute what the graph says, though compiled layers here round less often."""
+def test_int8_models_are_converted_to_other_formats(tmp_path: pathlib.Path, to: str) -> None:
+    """They follow the graph; compiled layers round less often."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(), nn.Dense(3))
     net.initialize(mx.init.Xavier())
@@ -104,8 +104,8 @@ def test_int8_models_go_on_to_other_formats(tmp_path: pathlib.Path, to: str) -> 
     assert mx.convert.convert(files[0], to, shapes=shapes, params=files[1]).passed
 
 
-def test_int8_inputs_are_named_as_the_model_names_them() -> None:
-    """A wrong name is an error that lists the right ones."""
+def test_wrong_int8_input_name_raises() -> None:
+    """The error lists the valid names."""
     with pytest.raises(InvalidValue, match="no input 'picture'; its inputs: data"):
         mx.convert.convert(_dense(), "int8", shapes=[(2, 4)], inputs={"picture": np.ones((2, 4))})
 
@@ -134,8 +134,8 @@ def _checkpoint(kind: str, folder: pathlib.Path) -> tuple:
 
 
 @pytest.mark.parametrize("kind", ["gluon", "module", "old"])
-def test_checkpoints_run_in_a_process_without_us(kind: str, tmp_path: pathlib.Path) -> None:
-    """A Gluon export, a Module's checkpoint and a file of MXNet 0.8, out by ONNX."""
+def test_converted_checkpoints_run_without_mxnet(kind: str, tmp_path: pathlib.Path) -> None:
+    """A Gluon export, a Module checkpoint and a file of MXNet 0.8, through ONNX."""
     symbol, params, data = _checkpoint(kind, tmp_path)
     model, given, result = (str(tmp_path / n) for n in ("m.onnx", "in.npy", "out.npy"))
     report = mx.convert.convert(symbol, model, shapes=[data.shape], params=params)
@@ -150,8 +150,8 @@ def test_checkpoints_run_in_a_process_without_us(kind: str, tmp_path: pathlib.Pa
     assert relative_error(np.load(result), wanted) < 1e-5
 
 
-def test_parameters_alone_go_to_safetensors(tmp_path: pathlib.Path) -> None:
-    """Names are the places in the tree of blocks."""
+def test_convert_parameters_to_safetensors(tmp_path: pathlib.Path) -> None:
+    """Parameters are named by their position in the tree of blocks."""
     net = _dense()
     path = tmp_path / "net.safetensors"
     assert mx.convert.convert(net, path).passed
@@ -160,16 +160,16 @@ def test_parameters_alone_go_to_safetensors(tmp_path: pathlib.Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["net.safetensors"]
 
 
-def test_wrong_targets_and_missing_shapes_are_named() -> None:
-    """What is needed is said before anything runs."""
+def test_wrong_targets_and_missing_shapes_raise() -> None:
+    """They raise before anything runs."""
     with pytest.raises(InvalidValue, match=r"\.onnx"):
         mx.convert.convert(_dense(), to="net.xyz", shapes=[(1, 4)])
     with pytest.raises(InvalidValue, match="shapes is needed"):
         mx.convert.convert(_dense(), to="onnx")
 
 
-def test_not_a_number_on_one_side_is_no_agreement() -> None:
-    """NaN against a number is an infinite error; NaN against NaN is none."""
+def test_nan_on_one_side_is_a_mismatch() -> None:
+    """NaN against a number is an infinite error; NaN against NaN is no error."""
     nan, one = np.array([np.nan]), np.array([1.0])
     assert compare([nan], [one]) == [Difference(np.inf, np.inf)]
     assert compare([nan], [nan]) == [Difference(0.0, 0.0)]
@@ -178,8 +178,7 @@ def test_not_a_number_on_one_side_is_no_agreement() -> None:
     assert not report.passed
 
 
-def test_blocks_that_have_not_run_yet_take_shapes_from_the_inputs() -> None:
-    """Parameters whose initialization was deferred are initialized by the given shapes."""
+def test_deferred_parameters_are_initialized_from_input_shapes() -> None:
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(2, 3), mx.gluon.nn.BatchNorm(), mx.gluon.nn.Dense(3))
     net.initialize()
@@ -196,8 +195,8 @@ def _detector() -> mx.gluon.HybridBlock:
 
 
 @pytest.mark.parametrize("is_detector", [True, False])
-def test_only_detections_are_compared_as_sets(is_detector: bool, monkeypatch) -> None:
-    """Rows in another order are the same detections, and other outputs elsewhere."""
+def test_detections_are_compared_as_sets_of_rows(is_detector: bool, monkeypatch) -> None:
+    """The order of rows matters only for other outputs."""
     run_file = conversion.run_file
 
     def reversed_rows(*arguments: Any) -> dict[str, list[np.ndarray]]:
@@ -214,8 +213,8 @@ def test_only_detections_are_compared_as_sets(is_detector: bool, monkeypatch) ->
             mx.convert.convert(net, "onnx", shapes=[(2, 5, 6)])
 
 
-def test_sets_of_rows_differ_by_their_nearest_rows() -> None:
-    """Empty rows do not count; a missing row or NaN is an error."""
+def test_difference_of_row_sets_uses_nearest_rows() -> None:
+    """Empty rows are ignored; a missing row or NaN is an error."""
     rows = np.array([[[0, 0.9, 1, 2], [1, 0.8, 3, 4], [-1, 0.7, 5, 6]]])
     other = rows[:, [1, 2, 0]].copy()
     other[0, 1, 1:] = 9  # of an empty row
@@ -229,8 +228,8 @@ def test_sets_of_rows_differ_by_their_nearest_rows() -> None:
         assert compare([wrong], [rows], sets=[0])[0].relative > 0.1
 
 
-def test_batches_are_free_by_default() -> None:
-    """The report says which sizes are frozen, and why."""
+def test_batch_size_is_dynamic_by_default() -> None:
+    """The report lists frozen sizes with the reason."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
     net.initialize()
@@ -249,8 +248,8 @@ def test_batches_are_free_by_default() -> None:
     assert frozen.sizes == {"data": (1, 3, 6, "width")}
 
 
-def test_batches_that_the_format_cannot_leave_free_are_frozen(monkeypatch) -> None:
-    """What the batch is frozen for is in the report; a requested size is an error."""
+def test_batch_size_is_frozen_if_the_format_requires_it(monkeypatch) -> None:
+    """The report gives the reason; explicitly requested sizes raise."""
     write = conversion._onnx_model
 
     def refuse_free_sizes(source: Any, sizes: Any, opset: int) -> Any:
@@ -266,16 +265,16 @@ def test_batches_that_the_format_cannot_leave_free_are_frozen(monkeypatch) -> No
         mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)], dynamic_shapes=[("batch", 4)])
 
 
-def test_batches_in_the_graph_are_frozen() -> None:
-    """A reshape to the batch of training takes no other."""
+def test_batch_size_is_frozen_if_the_graph_fixes_it() -> None:
+    """For example by a reshape to the training batch size."""
     data = mx.sym.reshape(mx.sym.var("data"), shape=(2, 2, 2)) + mx.sym.ones((2, 2, 2))
     report = mx.convert.convert(data, "onnx", shapes=[(2, 4)], params={})
     assert report.sizes == {"data": (2, 4)}
     assert "frozen axes 0, 1: the graph" in report.notes[0]
 
 
-def test_wrong_dynamic_sizes_are_named() -> None:
-    """Other inputs, axes and ranks, and sizes that the parameters fix."""
+def test_invalid_dynamic_shapes_raise() -> None:
+    """Wrong inputs, axes and ranks, and sizes that the parameters fix."""
     wrong = {
         "the graph and its parameters take no other size": {"data": {1: "width"}},
         "has no axis 2": {"data": {2: "height"}},
@@ -289,8 +288,8 @@ def test_wrong_dynamic_sizes_are_named() -> None:
 
 
 @pytest.mark.slow
-def test_heights_are_free_in_torch_programs() -> None:
-    """Beside the batch; images must be larger than the kernel."""
+def test_dynamic_height_in_torch_programs() -> None:
+    """In addition to the batch; images must be larger than the kernel."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(2, 3), nn.GlobalAvgPool2D())
     net.initialize()

@@ -78,7 +78,7 @@ def largest_error(text: str) -> float:
     return float(match[1])
 
 
-def test_a_site_has_the_model_and_a_sample_that_it_answers(prefix, tmp_path, capsys):
+def test_web_site_contains_model_and_sample(prefix, tmp_path, capsys):
     assert convert(prefix, "web", tmp_path / "site") == 0
     assert "site" in capsys.readouterr().out
     facts = json.loads((tmp_path / "site/model.json").read_text())
@@ -97,7 +97,7 @@ def test_a_site_has_the_model_and_a_sample_that_it_answers(prefix, tmp_path, cap
         np.testing.assert_allclose(output.reshape(-1), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_folders_are_not_overwritten_and_mistakes_are_explained(prefix, tmp_path, capsys):
+def test_existing_folders_and_invalid_options_are_rejected(prefix, tmp_path, capsys):
     (tmp_path / "site").mkdir()
     (tmp_path / "site/index.html").write_text("mine")
     assert convert(prefix, "web", tmp_path / "site") == 1
@@ -123,7 +123,7 @@ def test_folders_are_not_overwritten_and_mistakes_are_explained(prefix, tmp_path
 
 @pytest.mark.slow
 @needs_web
-def test_a_browser_computes_the_same(prefix, tmp_path):
+def test_browser_output_matches(prefix, tmp_path):
     site = tmp_path / "site"
     assert convert(prefix, "web", site, "--runtime", str(WEB)) == 0
     handler = functools.partial(QuietHandler, directory=str(site))
@@ -208,7 +208,7 @@ int main(void) {
 
 @pytest.mark.slow
 @needs_cxx
-def test_programs_in_c_and_cpp_compute_the_same(prefix, tmp_path):
+def test_c_and_cpp_program_outputs_match(prefix, tmp_path):
     folder = tmp_path / "program"
     assert convert(prefix, "cpp", folder) == 0
     include, library = f"-I{CXX}/include", f"{CXX}/lib/libonnxruntime.so"

@@ -1,4 +1,4 @@
-"""Four kinds of checkpoints, each way out and back, checked in a process that has no mxnet."""
+"""Four kinds of checkpoints, converted to every format and back, without mxnet."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ def _predicted(symbol: mx.sym.Symbol, params: dict, data: mx.nd.NDArray) -> np.n
 
 
 @pytest.mark.slow
-def test_checkpoints_go_every_way(tmp_path: pathlib.Path) -> None:
-    """ONNX, torch and safetensors files give our numbers where mxnet cannot be imported."""
+def test_checkpoints_convert_to_every_format(tmp_path: pathlib.Path) -> None:
+    """ONNX, torch and safetensors files give equal outputs without mxnet."""
     wanted, params = {}, {}
     for kind in KINDS:
         symbol, stored, data = _checkpoint(kind, tmp_path)
@@ -113,8 +113,8 @@ def test_checkpoints_go_every_way(tmp_path: pathlib.Path) -> None:
         assert sizes == {n: list(a.shape) for n, a in params[kind].items()}
 
 
-def test_forks_have_no_mxnet_and_tell_how_they_end(tmp_path: pathlib.Path) -> None:
-    """What the checks of converted files rely on."""
+def test_without_mxnet_forks_report_their_exit_status(tmp_path: pathlib.Path) -> None:
+    """Other tests of converted files rely on this."""
     python, options = sys.executable, {"timeout": 60, "cwd": tmp_path}
     code = "import torch.export, sys; print(sys.argv, flush=True); import mxnet"
     done = without_mxnet.run([python, "-c", code, "a"], **options)
@@ -125,8 +125,8 @@ def test_forks_have_no_mxnet_and_tell_how_they_end(tmp_path: pathlib.Path) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_models_come_back_as_checkpoints(kind: str, tmp_path: pathlib.Path) -> None:
-    """Out by ONNX and in again, saved as MXNet's two files: the same numbers."""
+def test_onnx_models_roundtrip_to_checkpoints(kind: str, tmp_path: pathlib.Path) -> None:
+    """Exported to ONNX, imported again, and saved as MXNet's two files."""
     symbol, stored, data = _checkpoint(kind, tmp_path)
     mx.convert.convert(symbol, tmp_path / "m.onnx", shapes=[data.shape], params=stored)
     made, args, aux = contrib_onnx.import_model(tmp_path / "m.onnx")
@@ -137,8 +137,8 @@ def test_models_come_back_as_checkpoints(kind: str, tmp_path: pathlib.Path) -> N
     assert relative_error(_predicted(again, args | aux, data), wanted) < 1e-5
 
 
-def test_safetensors_come_back(tmp_path: pathlib.Path) -> None:
-    """Parameters by suffix: saved, loaded into a new network."""
+def test_safetensors_roundtrip(tmp_path: pathlib.Path) -> None:
+    """Saved, and loaded into a new network."""
     net, data = _block("gluon")
     net.initialize(mx.init.Xavier())
     wanted = net(data).asnumpy()
@@ -148,8 +148,8 @@ def test_safetensors_come_back(tmp_path: pathlib.Path) -> None:
     assert_equal_up_to_rounding(other(data).asnumpy(), wanted)
 
 
-def test_hub_ids_are_fetched_by_huggingface_hub(tmp_path: pathlib.Path, monkeypatch) -> None:
-    """``hf://owner/name`` asks the hub's library for the file and loads it layer by layer."""
+def test_hf_urls_are_downloaded_by_huggingface_hub(tmp_path: pathlib.Path, monkeypatch) -> None:
+    """``hf://owner/name`` downloads the file and loads it layer by layer."""
     import safetensors.torch
     import torch
 
@@ -173,7 +173,7 @@ def test_hub_ids_are_fetched_by_huggingface_hub(tmp_path: pathlib.Path, monkeypa
     assert relative_error(net(mx.nd.array(data.numpy())).asnumpy(), wanted) < 1e-5
 
 
-def test_hub_ids_without_the_library_say_what_to_install(monkeypatch) -> None:
+def test_hf_urls_without_huggingface_hub_raise(monkeypatch) -> None:
     """The error names the package."""
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(mx.MXNetError, match="huggingface_hub"):

@@ -1,4 +1,4 @@
-"""From torch: modules as blocks, checkpoints into the zoo, files that cannot be trusted."""
+"""Torch modules as blocks, and torch checkpoints in the model zoo."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def theirs() -> ResNet18:
 
 
 @pytest.mark.parametrize("suffix", ["pth", "safetensors"])
-def test_checkpoint_goes_into_the_zoo(
+def test_pretrained_loads_torch_checkpoints(
     suffix: str, theirs: ResNet18, tmp_path: pathlib.Path
 ) -> None:
-    """`pretrained=` names a torch checkpoint; layers are matched in order."""
+    """Layers are matched in order."""
     path = str(tmp_path / f"resnet18.{suffix}")
     if suffix == "pth":
         torch.save(theirs.state_dict(), path)
@@ -88,8 +88,8 @@ def test_checkpoint_goes_into_the_zoo(
     assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_other_architectures_are_refused(theirs: ResNet18) -> None:
-    """Nothing is loaded unless everything fits."""
+def test_checkpoints_of_different_architectures_raise(theirs: ResNet18) -> None:
+    """Loading is all or nothing."""
     net = vision.resnet34_v1(classes=7)
     with pytest.raises(MXNetError, match="another architecture"):
         mx.convert.load_torch_parameters(net, theirs)
@@ -132,23 +132,23 @@ class SmallResNet(nn.Module):
         return self.fc(self.layer2(self.layer1(x)).mean((2, 3)))
 
 
-def test_strides_of_bottlenecks_move_as_torchvision_has_them() -> None:
-    """Shapes agree, but strides are elsewhere: the network is changed, and says so."""
+def test_bottleneck_strides_are_moved_to_match_torchvision() -> None:
+    """Shapes agree but strides differ: the network is changed with a warning."""
     theirs = randomize(SmallResNet())
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
     net.initialize()
     net.hybridize()
     data = torch.randn(1, 3, 64, 64)
     net(mx.nd.from_torch(data))
-    for _ in range(2):  # a second time nothing is moved back
+    for _ in range(2):  # the second time, nothing is moved
         with pytest.warns(UserWarning, match=r"strides are in the 3x3 convolutions.*export"):
             mx.convert.load_torch_parameters(net, theirs)
         answer = net(mx.nd.from_torch(data)).asnumpy()
         assert relative_error(answer, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_bottlenecks_go_out_under_torchvision_names() -> None:
-    """Biases go into the running means; the strides that differ are in the list."""
+def test_bottlenecks_convert_to_torchvision_names() -> None:
+    """Biases are folded into running means; different strides are listed."""
     net = vision.ResNetV1(vision.BottleneckV1, [1, 1], [8, 16, 32], classes=5)
     net.initialize(mx.init.Normal(0.3))
     data = torch.randn(1, 3, 64, 64)
@@ -171,8 +171,8 @@ def test_bottlenecks_go_out_under_torchvision_names() -> None:
     assert relative_error(module(data).detach().numpy(), answer) < 1e-5
 
 
-def test_zoo_checkpoints_are_compared_with_torchvision(theirs: ResNet18, monkeypatch) -> None:
-    """Where torchvision is installed; a difference is an error."""
+def test_zoo_networks_convert_to_torchvision(theirs: ResNet18, monkeypatch) -> None:
+    """Compared with torchvision if it is installed."""
     net = vision.resnet18_v1(classes=7)
     mx.convert.load_torch_parameters(net, theirs)
     weights = to_torchvision(net, "resnet18_v1")
@@ -194,8 +194,7 @@ def test_zoo_checkpoints_are_compared_with_torchvision(theirs: ResNet18, monkeyp
 
 
 @pytest.mark.parametrize("name", ["mobilenetv2_1.0", "resnet18_v2"])
-def test_networks_that_torchvision_does_not_have_stay(name: str) -> None:
-    """The architecture is another."""
+def test_networks_missing_in_torchvision_raise(name: str) -> None:
     with pytest.raises(MXNetError, match="torchvision"):
         to_torchvision(vision.get_model(name), name)
 
@@ -246,8 +245,8 @@ class MobileNet(nn.Module):
         return self.classifier(self.features(x).mean((2, 3)))
 
 
-def test_mobilenets_of_torchvision_load(tmp_path: pathlib.Path) -> None:
-    """Ours has one more layer and no last bias; a checkpoint that does not fit changes nothing."""
+def test_torchvision_mobilenet_checkpoint_is_loaded(tmp_path: pathlib.Path) -> None:
+    """Ours has one more layer and no last bias; a mismatched checkpoint changes nothing."""
     theirs = randomize(MobileNet(4))
     path = str(tmp_path / "mobilenet_v2.pth")
     torch.save(theirs.state_dict(), path)
@@ -266,7 +265,7 @@ def test_mobilenets_of_torchvision_load(tmp_path: pathlib.Path) -> None:
 
 
 def randomize(module: nn.Module) -> nn.Module:
-    """Fill all normalizations with numbers that matter; return the module for evaluation."""
+    """Fill all normalizations with random values; return the module in eval mode."""
     torch.manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
@@ -277,8 +276,8 @@ def randomize(module: nn.Module) -> nn.Module:
     return module.eval()
 
 
-def test_modules_become_blocks(theirs: ResNet18) -> None:
-    """Any module that torch exports, compared on the example."""
+def test_torch_modules_become_blocks(theirs: ResNet18) -> None:
+    """Any module that torch can export, compared on the example."""
     data = torch.randn(1, 3, 64, 64)
     block = mx.convert.from_torch(theirs, data)
     found = block(mx.nd.array(data.numpy())).asnumpy()
@@ -295,8 +294,8 @@ class _Evil:
         return (pathlib.Path.mkdir, (self.folder / "executed",))
 
 
-def test_pickles_that_run_code_are_refused(tmp_path: pathlib.Path) -> None:
-    """A checkpoint holds tensors, or is an error; nothing in it runs."""
+def test_pickles_that_run_code_raise(tmp_path: pathlib.Path) -> None:
+    """Checkpoints may contain only tensors; no code runs."""
     for name, content in {
         "evil.pth": pickle.dumps({"w": _Evil(tmp_path)}),
         "cut.pth": b"PK\x03\x04 cut",

@@ -1,4 +1,4 @@
-"""Files that cannot be trusted: read or refused, never anything else; nothing is run or written."""
+"""Malicious files load or raise; nothing is run or written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = 120
 
 
 def _damaged(data: bytes, rng: random.Random) -> bytes:
-    """Return bytes with a few changes: other values, holes, repetitions, an early end."""
+    """Return bytes with a few changes: other values, holes, repetitions, truncation."""
     made = bytearray(data)
     for _ in range(rng.choice([1, 1, 2, 5])):
         at = rng.randrange(max(len(made), 1))
@@ -58,8 +58,8 @@ CASES: dict[str, tuple[Callable[[], bytes], Callable[[pathlib.Path], object]]] =
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_damaged_files_are_read_or_refused(name: str, tmp_path: pathlib.Path) -> None:
-    """Whatever bytes are changed, there is an array or an MXNetError, and no other file."""
+def test_damaged_files_load_or_raise(name: str, tmp_path: pathlib.Path) -> None:
+    """Whatever bytes are changed, an array or an MXNetError results, and no other file."""
     make, read = CASES[name]
     whole, path, rng = make(), tmp_path / name, random.Random(0)
     refused = 0
@@ -113,15 +113,15 @@ def _model(op_type: str, names: str, attrs: dict, constants: dict) -> bytes:
     return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
-def test_the_same_file_with_possible_numbers_is_read() -> None:
-    """What the next test refuses is the numbers."""
+def test_onnx_file_with_valid_numbers_is_imported() -> None:
+    """So the next test fails because of its numbers."""
     model = _model("Tile", "x times", {}, {"times": [2, 1]})
     assert contrib_onnx.import_to_gluon(model)(mx.nd.ones((2, 2))).shape == (4, 2)
 
 
 @pytest.mark.parametrize("op_type", ATTACKS)
-def test_onnx_files_with_impossible_numbers(op_type: str) -> None:
-    """The numbers are refused, at import or when the model runs; nothing large is allocated."""
+def test_onnx_files_with_impossible_numbers_raise(op_type: str) -> None:
+    """At import or at run time; nothing large is allocated."""
     model = _model(op_type, *ATTACKS[op_type])
     with pytest.raises(mx.MXNetError):
         block = contrib_onnx.import_to_gluon(model)

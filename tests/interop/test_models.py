@@ -1,4 +1,4 @@
-"""Layers, cells and detectors of all kinds as torch modules and programs that need no mxnet."""
+"""Layers, cells and detectors as torch modules and as programs without mxnet."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _check(case: Case) -> str | None:
 
 
 @pytest.mark.parametrize("family", ["nn", "rnn", "contrib"])
-def test_layers_and_cells(family: str) -> None:
-    """Every layer and cell that can be drawn as a graph computes the same in torch."""
+def test_layers_and_cells_match_in_torch(family: str) -> None:
+    """Every layer and cell that can be traced as a graph."""
     cases = [c for c in FAMILIES[family] if c.draws_graph and not c.train]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "LSTM with projections")
@@ -80,7 +80,7 @@ def _conv(x: Any, name: str, filters: int, stride: int = 1) -> Any:
 
 
 def pyramid() -> Any:
-    """A feature pyramid as RetinaFace has it: levels are enlarged and added."""
+    """A feature pyramid as in RetinaFace: levels are upsampled and added."""
     fine = _conv(S.var("data"), "c1", 4, 2)
     coarse = _conv(fine, "c2", 4, 2)
     up = S.UpSampling(coarse, scale=2, sample_type="nearest", num_args=1)
@@ -116,7 +116,7 @@ def two_stages() -> Any:
 
 
 def boxes() -> Any:
-    """The end of YOLO: rows of class, score and box, of which the best stay."""
+    """The end of YOLO: rows of class, score and box, filtered by suppression."""
     rows = S.reshape(_conv(S.var("data"), "c1", 12, 4), shape=(0, -1, 6))
     return S.contrib.box_nms(rows, overlap_thresh=0.3, topk=15, id_index=0, coord_start=2)
 
@@ -132,7 +132,7 @@ def _parameters(symbol: Any, data: Any) -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_detectors_run_without_mxnet(tmp_path: pathlib.Path) -> None:
-    """All four as one program, which loops where boxes compete; on images that it has not seen."""
+    """All four in one program, with loops for suppression, on new images."""
     data = mx.nd.array(RNG.uniform(-1, 1, (1, 3, 32, 32)))
     params: dict[str, Any] = {}
     for build in DETECTORS:  # the same names have other shapes in each
@@ -159,8 +159,8 @@ def _prefixed(symbol: Any, prefix: str, data: Any) -> Any:
     return symbol(data=data, **renamed)
 
 
-def test_programs_do_not_hold_the_values_of_the_example() -> None:
-    """What chooses by values is recorded as such, or refused; caches remember no trace."""
+def test_exported_programs_do_not_bake_in_example_values() -> None:
+    """Value-dependent choices are exported or raise; caches keep no traced values."""
     x = S.var("data")
     module = to_torch(S.norm(x, axis=1), {}, shapes=[(2, 3)])
     for scale in (1e-30, 1.0, 1e30):

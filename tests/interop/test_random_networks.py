@@ -1,4 +1,4 @@
-"""Random networks compute the same in ONNX Runtime, after coming back, and in torch."""
+"""Random networks compute the same in ONNX Runtime, after reimport, and in torch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMITS = {"float32": 2e-4, "float16": 2e-2, "float64": 1e-6}
 
 
 def assert_same(outputs: list[np.ndarray], expected: list[np.ndarray]) -> None:
-    """Compare shapes, types and values, in units of the largest number."""
+    """Compare shapes, dtypes and values, relative to the largest value."""
     assert [(o.shape, o.dtype) for o in outputs] == [(e.shape, e.dtype) for e in expected]
     for output, array in zip(outputs, expected, strict=True):
         limit = LIMITS[array.dtype.name] * max(1.0, abs(array).max(initial=0.0))
@@ -51,16 +51,16 @@ CASES = [*((seed, "float32") for seed in range(6)), (1000, "float16"), (2000, "f
 
 
 @pytest.mark.parametrize(("seed", "dtype"), CASES)
-def test_random_networks_convert(seed: int, dtype: str) -> None:
-    """The seeds here are a sample of those that were run."""
+def test_random_networks_convert_to_onnx_and_torch(seed: int, dtype: str) -> None:
+    """The seeds are a small sample."""
     net = draw(seed, dtype)
     expected = net.run()
     check_onnx(net, expected)
     check_torch(net, expected)
 
 
-def test_layers_may_have_the_names_of_parameters_and_of_each_other() -> None:
-    """A module of torch has one name for each of its parts."""
+def test_duplicate_layer_and_parameter_names_convert() -> None:
+    """Torch modules need a unique name for each part."""
     rng = np.random.RandomState(0)
     x = mx.sym.var("data")
     for name in ("same", "other"):
@@ -72,8 +72,8 @@ def test_layers_may_have_the_names_of_parameters_and_of_each_other() -> None:
     check_torch(net, net.run())
 
 
-def test_largest_of_windows_in_half_precision_come_back() -> None:
-    """Padding at one side is the lowest number of the type."""
+def test_float16_max_pooling_roundtrips_through_onnx() -> None:
+    """One-sided padding is the lowest value of the dtype."""
     x = mx.sym.var("data")
     symbol = mx.sym.Pooling(
         x, kernel=(2, 2), stride=(2, 2), pool_type="max", pooling_convention="full"
@@ -83,8 +83,8 @@ def test_largest_of_windows_in_half_precision_come_back() -> None:
     check_onnx(net, net.run())
 
 
-def test_running_sums_in_half_precision_are_recorded() -> None:
-    """Here they round at every step, in a torch program at the end; small integers are exact."""
+def test_float16_cumsum_converts_to_torch() -> None:
+    """We round at every step, torch at the end; small integers are exact."""
     data = np.arange(12, dtype=np.float16).reshape(3, 4)
     net = Network(mx.sym.cumsum(mx.sym.var("data"), axis=1), {}, {"data": data}, [])
     check_torch(net, net.run())

@@ -1,4 +1,4 @@
-"""Recurrent models that MXNet 1.9.1 exported, as torch modules and programs without mxnet."""
+"""Recurrent models of MXNet 1.9.1 as torch modules and as programs without mxnet."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _files(name: str) -> tuple[str, str, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_exported_models_compute_what_mxnet_computed(name: str) -> None:
-    """Layers are torch's own; their first states follow the batch."""
+def test_exported_recurrent_models_match_mxnet(name: str) -> None:
+    """Layers become torch's; initial states have the batch size."""
     symbol, params, data, expected = _files(name)
     module = to_torch(symbol, params, shapes=[data.shape])
     output = module(torch.from_numpy(data)).detach().numpy()
@@ -39,8 +39,8 @@ def test_exported_models_compute_what_mxnet_computed(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_programs_run_without_mxnet(tmp_path: pathlib.Path) -> None:
-    """A `.pt2` of each; it takes any batch where that is left free."""
+def test_exported_lstm_program_runs_without_mxnet(tmp_path: pathlib.Path) -> None:
+    """With a fixed and with a dynamic batch size."""
     symbol, params, data, expected = _files("lstm")
     free = [(5, "batch", 4)]
     report = mx.convert.convert(
@@ -55,8 +55,8 @@ def test_programs_run_without_mxnet(tmp_path: pathlib.Path) -> None:
     assert "other sizes" in report.rows
 
 
-def test_layers_take_data_alone_or_with_states() -> None:
-    """A layer that has run holds a graph with its states as inputs; one shape means data alone."""
+def test_recurrent_layers_convert_with_and_without_states() -> None:
+    """A layer that has run has states as graph inputs; a single shape means data only."""
     layer = mx.gluon.rnn.LSTM(3, 2, bidirectional=True, input_size=2)
     layer.initialize()
     layer.hybridize()
@@ -73,7 +73,7 @@ def test_layers_take_data_alone_or_with_states() -> None:
 @pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch has no fast kernel for it
 @pytest.mark.parametrize("kind", ["projection", "clipping"])
 def test_lstm_with_projection_or_clipping_converts_to_torch(kind: str) -> None:
-    """Projections are torch's, clipped cells are steps."""
+    """Projections use torch's LSTM, clipped cells are unrolled."""
     options = {
         "projection": {"projection_size": 2},
         "clipping": {"state_clip_min": -0.1, "state_clip_max": 0.1},
@@ -85,15 +85,15 @@ def test_lstm_with_projection_or_clipping_converts_to_torch(kind: str) -> None:
     assert relative_error(output.detach().numpy(), layer(data).asnumpy()) < 1e-5
 
 
-def test_sizes_that_follow_from_inputs_need_their_shapes() -> None:
+def test_to_torch_without_required_shapes_raises() -> None:
     symbol, params, *_ = _files("cells")
     with pytest.raises(UnsupportedTorch, match="Give shapes"):
         to_torch(symbol, params)
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU"])
-def test_lengths_of_sequences(name: str) -> None:
-    """An LSTM masks its steps; others would pack by values, which no program can."""
+def test_sequence_length_of_recurrent_layers(name: str) -> None:
+    """An LSTM masks its steps; others would need packing by values, which cannot be exported."""
     layer = getattr(mx.gluon.rnn, name)(3, input_size=2, use_sequence_length=True)
     layer.initialize(mx.init.Uniform(1.0))
     symbol = layer(mx.sym.var("data"), sequence_length=mx.sym.var("lengths"))

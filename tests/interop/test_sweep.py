@@ -1,4 +1,4 @@
-"""Every operator of the grammar as torch functions and in `.pt2` files that run without mxnet."""
+"""Every operator as torch functions and in `.pt2` files that run without mxnet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests import without_mxnet
 from tools import conversions
 from tools.conversions import YES, sweep
 
-# What cannot be converted, with words of the reason that users read. The list may only shrink.
+# Operators that cannot be converted, with a part of the error message. May only shrink.
 CANNOT = {
     "CTCLoss": "loss of training",
     "_contrib_calibrate_entropy": "outside of torch",
@@ -32,8 +32,10 @@ STEP = 3  # a part of all `.pt2` files, some of each family; all of them take a 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_operators_convert_or_say_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every third goes into a file; ``python -m tools.conversions`` prints the whole table."""
+def test_operators_convert_to_torch_or_are_listed_exceptions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every third is written to a file; ``python -m tools.conversions`` prints the whole table."""
     monkeypatch.setattr(conversions, "subprocess", without_mxnet)
     outcomes = {o.operator: o for o in sweep(count=1, targets=("torch", "pt2"), step=STEP)}
     failed = {n: o.torch for n, o in outcomes.items() if o.torch != YES}

@@ -1,4 +1,4 @@
-"""Models as torch modules: equal numbers, plain names, readable code, no need of us."""
+"""Models as torch modules: equal outputs, parameter names, generated code."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def _net() -> mx.gluon.HybridBlock:
     return net
 
 
-def test_names_are_those_of_the_blocks() -> None:
-    """The state dict has the names of `save_parameters`."""
+def test_state_dict_names_equal_those_of_save_parameters() -> None:
     net = _net()
     module = net.to_torch()
     places = set(net._collect_params_with_prefix())
@@ -49,8 +48,7 @@ def test_names_are_those_of_the_blocks() -> None:
     assert {n for n, _ in module.named_buffers()} == {"1.running_mean", "1.running_var"}
 
 
-def test_code_is_readable_and_serves_any_batch() -> None:
-    """Layers are torch's functions in order; the batch is free."""
+def test_generated_code_uses_torch_functions_and_any_batch_size() -> None:
     net = _net()
     module = net.to_torch(shapes=[(1, 2, 8, 8)])
     for word in ("torch.conv2d", "batch_norm", "max_pool2d", "leaky_relu", "linear"):
@@ -62,8 +60,7 @@ def test_code_is_readable_and_serves_any_batch() -> None:
 
 
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "squeezenet1.1"])
-def test_zoo_models_are_converted(name: str) -> None:
-    """Networks of the zoo compute the same in torch."""
+def test_zoo_models_convert_to_torch(name: str) -> None:
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
     net.initialize(mx.init.Xavier())
     size = 224 if name.startswith("squeezenet") else 64
@@ -74,8 +71,8 @@ def test_zoo_models_are_converted(name: str) -> None:
     assert relative_error(found, wanted) < 1e-5
 
 
-def test_recurrent_layers_have_weights_of_their_own() -> None:
-    """The packed vector is unpacked under torch's names."""
+def test_recurrent_layers_have_unpacked_torch_weights() -> None:
+    """The packed vector is split under torch's names."""
     layer = mx.gluon.rnn.LSTM(5, 2, bidirectional=True, prefix="lstm_")
     layer.initialize()
     layer.hybridize()
@@ -89,8 +86,8 @@ def test_recurrent_layers_have_weights_of_their_own() -> None:
     assert relative_error(found.detach().numpy(), wanted) < 1e-6
 
 
-def test_symbols_with_training_heads_need_no_label() -> None:
-    """A Module's symbol becomes what it predicts."""
+def test_symbols_with_loss_layers_need_no_label() -> None:
+    """A Module's symbol becomes its prediction."""
     symbol = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=3, name="fc"), name="softmax"
     )
@@ -100,8 +97,8 @@ def test_symbols_with_training_heads_need_no_label() -> None:
     np.testing.assert_allclose(found, [[0.09003057, 0.24472848, 0.66524094]], rtol=1e-5)
 
 
-def test_what_has_no_row_is_traced_for_its_shapes() -> None:
-    """An operator without a row becomes the torch functions of its kernel."""
+def test_operators_without_a_row_are_traced_for_given_shapes() -> None:
+    """They become the torch functions of their kernel."""
     symbol = mx.sym.topk(mx.sym.LRN(mx.sym.var("data"), nsize=3), k=2, ret_typ="value")
     with pytest.raises(UnsupportedTorch, match="shapes"):
         mx.convert.to_torch(symbol, {})
@@ -113,7 +110,7 @@ def test_what_has_no_row_is_traced_for_its_shapes() -> None:
 
 
 def _agrees(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray], exported: bool) -> str:
-    """Compare a symbol with its torch module, exported too if asked; return the code."""
+    """Compare a symbol with its torch module, optionally exported; return the code."""
     module = mx.convert.to_torch(symbol, {}, shapes={n: a.shape for n, a in arrays.items()})
     wanted = symbol.bind(mx.cpu(), arrays, grad_req="null").forward()
     names = [n.name for n in module.graph.nodes if n.op == "placeholder"]
@@ -130,8 +127,8 @@ def _agrees(symbol: mx.sym.Symbol, arrays: dict[str, mx.nd.NDArray], exported: b
 
 
 @pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_loops_are_written_out(exported: bool) -> None:
-    """foreach and while_loop become their steps; what a loop sees from outside is an input."""
+def test_loops_are_unrolled(exported: bool) -> None:
+    """foreach and while_loop are unrolled; values from the outer scope become inputs."""
     w = mx.sym.var("w")
     step = lambda x, s: (mx.sym.dot(x, w) + s, x + s)  # noqa: E731
     out, last = mx.sym.contrib.foreach(step, mx.sym.var("x"), mx.sym.var("s"))
@@ -150,7 +147,7 @@ def test_loops_are_written_out(exported: bool) -> None:
 
 @pytest.mark.parametrize("exported", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_branches_become_torch_cond(exported: bool) -> None:
-    """Both branches are modules; the condition chooses when it runs."""
+    """Both branches are modules; the condition selects one at run time."""
     x, w = mx.sym.var("x"), mx.sym.var("w")
     branch = mx.sym.contrib.cond(x.sum() > 0, lambda: x * 2 + w, lambda: x - 1)
     for sign in (1, -1):
@@ -158,8 +155,8 @@ def test_branches_become_torch_cond(exported: bool) -> None:
         assert "higher_order.cond" in _agrees(branch, arrays, exported)
 
 
-def test_endless_loops_are_refused() -> None:
-    """Thousands of steps are not written out."""
+def test_loops_with_too_many_steps_raise() -> None:
+    """Thousands of steps are not unrolled."""
     _, last = mx.sym.contrib.while_loop(
         lambda i: i < 3, lambda i: (i, [i + 1]), [mx.sym.var("i")], max_iterations=100_000
     )
@@ -169,8 +166,8 @@ def test_endless_loops_are_refused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SEEN)
-def test_zoo_models_are_exported_by_torch(name: str) -> None:
-    """`torch.export` takes a network of each family; its code has torch's layers only."""
+def test_zoo_models_are_exported_by_torch_export(name: str) -> None:
+    """One network of each family; the code contains only torch's layers."""
     net = mx.gluon.model_zoo.vision.get_model(name, classes=5)
     net.initialize(mx.init.Xavier())
     size = max(64, SEEN[name])
@@ -184,8 +181,8 @@ def test_zoo_models_are_exported_by_torch(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_program_runs_in_a_process_without_us(tmp_path: pathlib.Path) -> None:
-    """`torch.export` takes the module, and the saved program needs torch alone."""
+def test_saved_program_runs_without_mxnet(tmp_path: pathlib.Path) -> None:
+    """It needs only torch."""
     net = _net()
     data = mx.nd.random.normal(shape=(2, 2, 8, 8))
     program, given, result = (str(tmp_path / n) for n in ("net.pt2", "in.npy", "out.npy"))
@@ -197,6 +194,6 @@ def test_program_runs_in_a_process_without_us(tmp_path: pathlib.Path) -> None:
     assert relative_error(np.load(result), net(data).asnumpy()) < 1e-6
 
 
-def test_every_row_is_a_registered_operator() -> None:
-    """The table is keyed by the first name of operators."""
+def test_every_torch_row_is_a_registered_operator() -> None:
+    """The table is keyed by registry names."""
     assert [n for n in TORCH_ROWS if registry.get(n).name != n] == []

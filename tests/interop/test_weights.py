@@ -1,4 +1,4 @@
-"""`pretrained=` takes files of every kind, and `mx weights` says where they come from."""
+"""`pretrained=` accepts files of every kind, and `mx weights` lists their sources."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load(source: str) -> np.ndarray:
     return first_weight(vision.get_model(NAME, classes=3, pretrained=source))
 
 
-def test_files_and_folders_of_every_kind(net, tmp_path):
+def test_pretrained_accepts_files_and_folders_of_every_kind(net, tmp_path):
     expected = first_weight(net)
     net.save_parameters(f"{tmp_path}/own.params")
     (tmp_path / "exported").mkdir()
@@ -64,7 +64,7 @@ def test_files_and_folders_of_every_kind(net, tmp_path):
         load(f"{tmp_path}/two")
 
 
-def test_the_hub_is_asked_for_the_named_file_or_the_usual_ones(net, tmp_path, monkeypatch):
+def test_hub_downloads_the_named_or_the_usual_files(net, tmp_path, monkeypatch):
     torch.save(net.as_torch().state_dict(), f"{tmp_path}/pytorch_model.bin")
     asked = []
 
@@ -85,7 +85,7 @@ def test_the_hub_is_asked_for_the_named_file_or_the_usual_ones(net, tmp_path, mo
         load("hf://a")
 
 
-def test_the_error_of_pretrained_says_where_to_look(tmp_path, monkeypatch):
+def test_pretrained_error_names_the_torchvision_file(tmp_path, monkeypatch):
     monkeypatch.delenv("MXNET_GLUON_REPO", raising=False)
     with pytest.raises(mx.MXNetError, match=r"resnet50-0676ba61\.pth.*strides move"):
         vision.resnet50_v1(pretrained=True, root=str(tmp_path))
@@ -94,7 +94,7 @@ def test_the_error_of_pretrained_says_where_to_look(tmp_path, monkeypatch):
     assert model_store.SHA1.keys() >= TORCH_WEIGHTS.keys()
 
 
-def test_the_command_lists_describes_and_converts(net, tmp_path, monkeypatch, capsys):
+def test_weights_command_lists_describes_and_converts(net, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["weights", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""NDArrayIter: names, types, shuffling, axes; the order of batches is in the golden tests."""
+"""NDArrayIter: names, dtypes, shuffling, axes. Batch order is in the golden tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def labels_of(it, epochs=1):
     return found
 
 
-def test_names():
+def test_data_and_label_names():
     def names(data, label):
         it = NDArrayIter(data, label, 3)
         return [d.name for d in it.provide_data], [d.name for d in it.provide_label]
@@ -34,18 +34,18 @@ def test_names():
     assert names({"b": X, "a": X}, {"l": Y}) == (["a", "b"], ["l"])
 
 
-def test_numpy_becomes_float32_and_ndarrays_keep_their_type():
+def test_numpy_data_becomes_float32_and_ndarrays_keep_dtype():
     assert NDArrayIter(X.astype("int64"), batch_size=3).provide_data[0].dtype == np.float32
     for dtype in (np.float64, np.uint8, np.float16):
         it = NDArrayIter(mx.nd.array(X, dtype=dtype), batch_size=3)
         assert it.provide_data[0].dtype == it.next().data[0].dtype == dtype
 
 
-def test_without_labels():
+def test_iterator_without_labels():
     assert [batch.label for batch in NDArrayIter(X, batch_size=4)] == [[], []]
 
 
-def test_a_batch_may_be_changed():
+def test_changing_a_batch_does_not_change_the_data():
     it = NDArrayIter(X, Y, 3)
     it.next().data[0][:] = 99
     it.reset()
@@ -63,7 +63,7 @@ def test_shuffling_keeps_data_and_labels_together():
         it.reset()
 
 
-def test_the_seed_repeats_the_order():
+def test_shuffling_is_reproducible_with_a_seed():
     def order():
         mx.random.seed(3)
         return labels_of(NDArrayIter(X, Y, 7, shuffle=True), 3)
@@ -81,19 +81,19 @@ def test_shuffled_samples_roll_over_unchanged():
     assert {*seen, int(batch.label[0].asnumpy()[0])} == set(range(7))
 
 
-def test_hard_reset_drops_what_was_to_roll_over():
+def test_hard_reset_drops_samples_to_roll_over():
     it = NDArrayIter(X, Y, 3, last_batch_handle="roll_over")
     labels_of(it)
     it.hard_reset()
     assert it.next().label[0].asnumpy().tolist() == [0, 1, 2]
 
 
-def test_a_batch_larger_than_all_samples_rolls_over_too():
+def test_roll_over_with_a_batch_larger_than_the_data():
     it = NDArrayIter(X, Y, 16, last_batch_handle="roll_over")
     assert labels_of(it, 2)[1] == [*range(7), *range(7), 0, 1]
 
 
-def test_samples_along_another_axis():
+def test_samples_along_the_batch_axis_of_the_layout():
     data = np.arange(4 * 5).reshape(4, 5)
     it = NDArrayIter(data, Y[:5], 2, layout="TN")
     assert [d.shape for d in it.provide_data + it.provide_label] == [(4, 2), (2,)]
@@ -104,7 +104,7 @@ def test_samples_along_another_axis():
     assert (shuffled.data[0].asnumpy()[0] == shuffled.label[0].asnumpy()).all()
 
 
-def test_csr_data():
+def test_csr_data_requires_discard():
     csr = mx.nd.array(X).tostype("csr")
     it = NDArrayIter(csr, Y, 3, last_batch_handle="discard")
     assert [b.data[0].asnumpy().tolist() for b in it] == [X[:3].tolist(), X[3:6].tolist()]
@@ -114,7 +114,7 @@ def test_csr_data():
         NDArrayIter(csr, Y, 3)
 
 
-def test_iter_next_and_its_kin():
+def test_iter_next_getlabel_and_getpad():
     it, found = NDArrayIter(X, Y, 3), []
     while it.iter_next():
         found.append((it.getlabel()[0].asnumpy().tolist(), it.getpad(), it.cursor))
@@ -138,7 +138,7 @@ def test_invalid_arguments_of_array_iterators_raise(make, error, message):
         make()
 
 
-def test_samples_beyond_those_of_the_first_array_are_left_out():
+def test_extra_samples_of_later_arrays_are_ignored_with_a_warning():
     with pytest.warns(UserWarning, match="first 3 samples"):
         batches = NDArrayIter(np.arange(3), np.arange(5), 2)
     found = [(b.data[0].asnumpy().tolist(), b.label[0].asnumpy().tolist()) for b in batches]
@@ -149,19 +149,19 @@ def test_samples_beyond_those_of_the_first_array_are_left_out():
     assert batches.label[0][1].stype == "csr" and batches.label[0][1].shape == (4, 5)
 
 
-def test_fewer_samples_than_the_first_array_has_are_refused():
+def test_fewer_samples_than_in_the_first_array_raise():
     with pytest.raises(mx.MXNetError, match="as many samples as the first one, 4"):
         NDArrayIter(np.ones(4), np.ones(3), 2)
 
 
-def test_more_than_ten_arrays_are_taken_in_the_order_of_their_names():
+def test_more_than_ten_arrays_are_sorted_by_name():
     it = NDArrayIter([np.full(2, n) for n in range(12)], batch_size=2)
     order = [0, 10, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert [d.name for d in it.provide_data] == sorted(f"_{n}_data" for n in range(12))
     assert [int(x.asnumpy()[0]) for x in it.next().data] == order
 
 
-def test_iter_next_shows_what_next_discards():
+def test_iter_next_includes_the_batch_that_next_discards():
     it = NDArrayIter(Y, batch_size=3, last_batch_handle="discard")
     seen = []
     while it.iter_next():
@@ -171,7 +171,7 @@ def test_iter_next_shows_what_next_discards():
     assert len(list(it)) == 2
 
 
-def test_asking_for_no_batch_fails_as_in_mxnet():
+def test_getdata_before_the_first_batch_raises():
     it = NDArrayIter(Y, batch_size=3)
     assert it.getlabel() == []
     with pytest.raises(AssertionError, match="no current batch"):
@@ -179,7 +179,7 @@ def test_asking_for_no_batch_fails_as_in_mxnet():
 
 
 @pytest.mark.parametrize("handle", ["pad", "discard", "roll_over"])
-def test_arrays_without_samples_make_no_batches(handle):
+def test_empty_arrays_yield_no_batches(handle):
     assert not list(NDArrayIter(np.zeros((0, 2)), batch_size=2, last_batch_handle=handle))
 
 
@@ -192,7 +192,7 @@ ROWS = json.loads(ITERATORS.read_text())
     ROWS,
     ids=[f"{i}-{row[0]}" for i, row in enumerate(ROWS)],
 )
-def test_batches_as_mxnet(maker, arguments, provided, epochs, tmp_path, monkeypatch):
+def test_batches_match_mxnet(maker, arguments, provided, epochs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = describe(MAKERS[maker](mxnet.io, **arguments))
     assert found == [provided, epochs]

@@ -1,4 +1,4 @@
-"""DataDesc, DataBatch and DataIter as programs use them."""
+"""DataDesc, DataBatch, DataIter, PrefetchingIter and ResizeIter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import mxnet as mx
 from mxnet.io import DataBatch, DataDesc, DataIter, NDArrayIter, PrefetchingIter, ResizeIter
 
 
-def test_a_description_is_a_pair_with_attributes():
+def test_data_desc_is_a_pair_with_attributes():
     desc = DataDesc("data", (3, 4), "float16", "NHWC")
     assert desc == ("data", (3, 4))
     assert (desc.name, desc.shape, desc.dtype, desc.layout) == ("data", (3, 4), "float16", "NHWC")
@@ -24,24 +24,24 @@ def test_a_description_is_a_pair_with_attributes():
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_copies_keep_the_attributes(again):
+def test_copies_of_data_desc_keep_attributes(again):
     desc = again(DataDesc("data", (3, 4), "float16", "NHWC"))
     assert (desc, desc.dtype, desc.layout) == (("data", (3, 4)), "float16", "NHWC")
 
 
-def test_descriptions_from_pairs():
+def test_data_desc_get_list():
     shapes = [("a", (1, 2)), ("b", (3,))]
     found = DataDesc.get_list(shapes, [("b", np.float16), ("a", "int32")])
     assert [d.dtype for d in found] == ["int32", np.float16]
     assert [d.dtype for d in DataDesc.get_list(shapes, None)] == [np.float32, np.float32]
 
 
-def test_the_batch_axis():
+def test_get_batch_axis_of_layouts():
     found = [DataDesc.get_batch_axis(layout) for layout in (None, "NCHW", "TNC", "CHW")]
     assert found == [0, 0, 1, -1]
 
 
-def test_a_batch_tells_its_shapes():
+def test_str_of_a_batch_lists_shapes():
     batch = DataBatch([mx.nd.ones((2, 3))], [mx.nd.ones((2,))], pad=1)
     assert str(batch) == "DataBatch: data shapes: [(2, 3)] label shapes: [(2,)]"
     alone = DataBatch([mx.nd.ones((2, 3))])
@@ -49,7 +49,7 @@ def test_a_batch_tells_its_shapes():
     assert (batch.pad, batch.index, batch.bucket_key) == (1, None, None)
 
 
-def test_a_batch_takes_lists_only():
+def test_batch_data_other_than_lists_raises():
     with pytest.raises(TypeError, match="Data must be list of NDArrays"):
         DataBatch(mx.nd.ones((2, 3)))
     with pytest.raises(TypeError, match="Label must be list of NDArrays"):
@@ -75,25 +75,25 @@ class Counter(DataIter):
         return 0
 
 
-def test_an_iterator_of_ones_own():
+def test_custom_data_iter():
     assert [(b.data, b.label, b.pad, b.index) for b in Counter()] == [
         ([1], [-1], 0, None),
         ([2], [-2], 0, None),
     ]
 
 
-def test_the_base_has_no_batches():
+def test_base_data_iter_is_empty():
     assert list(DataIter(4)) == []
 
 
-def test_places_as_mxnet():
+def test_module_paths_match_mxnet():
     import mxnet.io.io
 
     assert mxnet.io.io.NDArrayIter is mx.io.NDArrayIter
 
 
 class Failing(DataIter):
-    """Gives two batches, then an error."""
+    """An iterator that returns two batches, then raises."""
 
     provide_data = (DataDesc("data", (2,)),)
     provide_label = ()
@@ -112,7 +112,7 @@ class Failing(DataIter):
         return DataBatch([mx.nd.ones((2,))], [], 0)
 
 
-def test_an_error_in_a_thread_is_raised_until_reset():
+def test_prefetching_error_is_raised_until_reset():
     it = PrefetchingIter(Failing())
     assert (it.next().pad, it.next().pad) == (0, 0)
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_exhausted_iterators_keep_raising_stop_iteration():
     assert len(list(it)) == 2
 
 
-def test_reset_in_the_middle():
+def test_prefetching_iter_reset_within_an_epoch():
     it = PrefetchingIter(NDArrayIter(np.arange(40), batch_size=2))
     for _ in range(20):
         it.next()
@@ -140,24 +140,24 @@ def test_reset_in_the_middle():
     assert it.next().data[0].asnumpy().tolist() == [0, 1]
 
 
-def test_iterators_of_different_lengths_are_refused():
+def test_prefetching_iterators_of_different_lengths_raises():
     it = PrefetchingIter([NDArrayIter(np.arange(n), batch_size=2) for n in (4, 6)])
     with pytest.raises(mx.MXNetError, match="one ended early"):
         list(it)
 
 
-def test_iterators_with_different_pads_are_refused():
+def test_prefetching_iterators_with_different_pads_raises():
     it = PrefetchingIter([NDArrayIter(np.arange(n), batch_size=4) for n in (4, 3)])
     with pytest.raises(mx.MXNetError, match="different pads"):
         it.next()
 
 
-def test_no_iterator_is_refused():
+def test_prefetching_no_iterators_raises():
     with pytest.raises(ValueError, match="at least one iterator"):
         PrefetchingIter([])
 
 
-def test_threads_end_with_the_iterator():
+def test_prefetch_threads_end_with_the_iterator():
     def prefetching():
         return [t for t in threading.enumerate() if t.name.startswith("prefetch")]
 
@@ -173,7 +173,7 @@ def test_threads_end_with_the_iterator():
     assert len(prefetching()) <= before
 
 
-def test_the_next_batch_is_prefetched():
+def test_prefetching_iter_fetches_the_next_batch_ahead():
     fetched = threading.Event()
 
     class Telling(Failing):
@@ -187,12 +187,12 @@ def test_the_next_batch_is_prefetched():
     assert fetched.wait(5)
 
 
-def test_resize_of_an_empty_iterator_ends():
+def test_resize_iter_of_an_empty_iterator_is_empty():
     empty = NDArrayIter(np.arange(3), batch_size=4, last_batch_handle="discard")
     assert list(ResizeIter(empty, 5)) == []
 
 
-def test_resize_keeps_the_bucket_key():
+def test_resize_iter_keeps_the_default_bucket_key():
     inner = NDArrayIter(np.arange(3), batch_size=2)
     inner.default_bucket_key = 7
     assert ResizeIter(inner, 2).default_bucket_key == 7

@@ -1,4 +1,4 @@
-"""CSVIter, LibSVMIter, MNISTIter: what they read, and what they say about damaged files."""
+"""CSVIter, LibSVMIter and MNISTIter, and their errors for damaged files."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def csv(text, shape=(2,), **more):
     return CSVIter(data_csv=write(text), data_shape=shape, **{"batch_size": 1, **more})
 
 
-def test_they_are_instances_of_mxdataiter():
+def test_file_iterators_are_instances_of_mxdataiter():
     assert isinstance(csv("1,2\n"), MXDataIter)
 
 
-def test_csv_spellings_of_numbers():
+def test_csv_number_formats():
     found = rows_of(csv("1,2\r\n\n 5, 6 \n1e3,-2.5e-1\nnan,-inf"))
     assert found[:3] == [[1, 2], [5, 6], [1000, -0.25]]
     assert np.isnan(found[3][0])
@@ -48,13 +48,13 @@ def test_csv_spellings_of_numbers():
     assert rows_of(csv("1,2,\n3,4,\n")) == [[1, 2], [3, 4]]
 
 
-def test_options_may_be_text():
+def test_options_as_strings():
     it = csv("1,2\n3,4\n5,6\n", "(2,)", batch_size="2", round_batch="False", data_name="x")
     assert it.provide_data[0].name == "x"
     assert [batch.pad for batch in it] == [0, 1]
 
 
-def test_a_file_of_many_blocks(monkeypatch):
+def test_file_read_in_many_blocks(monkeypatch):
     monkeypatch.setattr(sample_files, "BLOCK_BYTES", 64)
     lines = [f"{i},{-i}" for i in range(500)]
     it = csv("\n".join(lines), batch_size=7)
@@ -71,7 +71,7 @@ def test_reset_in_the_middle_of_an_epoch():
     assert it.next().data[0].asnumpy().tolist() == [[1, 1], [2, 2]]
 
 
-def test_the_same_batch_for_ever():
+def test_debug_skip_load_repeats_the_first_batch():
     it = csv("1,1\n2,2\n")
     it.debug_skip_load()
     assert [it.next().data[0].asnumpy()[0, 0] for _ in range(5)] == [1] * 5
@@ -90,12 +90,12 @@ def test_the_same_batch_for_ever():
         ("1,2\n3,1_0\n", "line 2"),
     ],
 )
-def test_damaged_csv(text, message):
+def test_damaged_csv_raises(text, message):
     with pytest.raises(FormatError, match="file, " + message):
         rows_of(csv(text))
 
 
-def test_csv_of_integers_refuses_fractions_and_overflow():
+def test_integer_csv_with_fractions_or_overflow_raises():
     assert csv("1,2\n", dtype="int64").provide_data[0].dtype == np.int64
     with pytest.raises(FormatError, match=r"line 1: expected a number of type int32; found '2.5'"):
         csv("1,2.5\n", dtype="int32")
@@ -103,7 +103,7 @@ def test_csv_of_integers_refuses_fractions_and_overflow():
         csv("1,9999999999\n", dtype="int32")
 
 
-def test_labels_that_end_early():
+def test_label_file_with_fewer_rows_raises():
     write("0\n", "labels")
     with pytest.raises(FormatError, match="label file has 1 rows, and the data file has more"):
         rows_of(csv("1,2\n3,4\n", label_csv="labels"))
@@ -126,7 +126,7 @@ def test_invalid_arguments_of_file_iterators_raise(make, error, message):
         make()
 
 
-def test_unknown_options_are_named():
+def test_unknown_options_warn():
     with pytest.warns(UserWarning, match="CSVIter ignores buffer"):
         csv("1,2\n", buffer=3)
 
@@ -141,13 +141,13 @@ def svm(text=SVM, **more):
     return LibSVMIter(data_libsvm=write(text), **arguments)
 
 
-def test_libsvm_batches_as_mxnet():
+def test_libsvm_batches_match_mxnet():
     it = svm(batch_size=3)
     epochs = []
     for _ in range(3):
         epochs.append([(b.index.tolist(), b.pad) for b in it])
         it.reset()
-    # Checked against 1.9.1: each epoch goes on where the last batch of the one before ended.
+    # As in MXNet 1.9.1: each epoch starts where the last batch of the previous one ended.
     assert epochs == [
         [([0, 1, 2], 0), ([3, 4, 0], 1)],
         [([1, 2, 3], 0), ([4, 0, 1], 2)],
@@ -155,7 +155,7 @@ def test_libsvm_batches_as_mxnet():
     ]
 
 
-def test_libsvm_gives_csr_data_and_dense_labels():
+def test_libsvm_returns_csr_data_and_dense_labels():
     batches = list(svm(batch_size=2))
     assert {b.data[0].stype for b in batches} == {"csr"}
     rows = [i for b in batches for i in b.index.astype(int)]
@@ -164,7 +164,7 @@ def test_libsvm_gives_csr_data_and_dense_labels():
     assert [x for b in batches for x in b.label[0].asnumpy()] == [SVM_LABELS[i] for i in rows]
 
 
-def test_libsvm_labels_of_another_file():
+def test_libsvm_labels_from_a_separate_file():
     write("0 0:1\n0 1:2\n0 0:3\n0\n0 1:5\n", "labels")
     it = svm(batch_size=5, label_libsvm="labels", label_shape=(2,))
     label = it.next().label[0]
@@ -172,7 +172,7 @@ def test_libsvm_labels_of_another_file():
     assert label.asnumpy().tolist() == [[1, 0], [0, 2], [3, 0], [0, 0], [0, 5]]
 
 
-def test_libsvm_parts():
+def test_libsvm_num_parts_and_part_index():
     found = [[b.label[0].asscalar() for b in svm(num_parts=2, part_index=i)] for i in (0, 1)]
     assert found == [[1, -2], [-3, 4, 5]]
 
@@ -197,7 +197,7 @@ def test_libsvm_comments_queries_and_empty_lines():
         (b"1 0:1\n\xfe\n", "line 2: expected text in UTF-8"),
     ],
 )
-def test_damaged_libsvm(text, message):
+def test_damaged_libsvm_raises(text, message):
     with pytest.raises(FormatError, match="file, " + message):
         rows_of(svm(text))
 
@@ -212,7 +212,7 @@ def test_damaged_libsvm(text, message):
         ({"num_parts": 2, "part_index": 2}, "part_index must be from 0 to 1"),
     ],
 )
-def test_libsvm_mistakes_are_told(arguments, message):
+def test_invalid_libsvm_arguments_raise(arguments, message):
     with pytest.raises((mx.MXNetError, ValueError), match=message):
         svm(**arguments)
 
@@ -231,7 +231,7 @@ def test_mnist_reads_gzipped_files():
     assert batch.data[0].asnumpy().reshape(-1)[:3].tolist() == [0, 9 / 256, 18 / 256]
 
 
-def test_mnist_shuffles_after_its_seed():
+def test_mnist_shuffling_is_reproducible_with_a_seed():
     files = idx_files()
 
     def order(seed):
@@ -241,7 +241,7 @@ def test_mnist_shuffles_after_its_seed():
     assert sorted(order(1)) == list(range(7))
 
 
-def test_mnist_logs_what_it_read(caplog):
+def test_mnist_logs_number_and_shape_of_images(caplog):
     caplog.set_level("INFO")
     MNISTIter(**idx_files(), batch_size=3, shuffle=False)
     assert caplog.messages == ["MNISTIter: load 7 images, shuffle=0, shape=(3, 1, 3, 2)"]
@@ -262,19 +262,19 @@ def test_mnist_logs_what_it_read(caplog):
         ),
     ],
 )
-def test_damaged_images(content, message):
+def test_damaged_idx_files_raise(content, message):
     with pytest.raises(FormatError, match="file: .*" + message):
         read_idx(write(content), 3)
 
 
-def test_images_and_labels_must_be_equally_many():
+def test_different_numbers_of_images_and_labels_raise():
     idx_files(7)
     write(struct.pack(">ii", 2049, 2) + b"ab", "labels")
     with pytest.raises(ValueError, match="images has 7 images, and labels has 2 labels"):
         MNISTIter(image="images", label="labels")
 
 
-def test_fewer_images_than_a_batch():
+def test_fewer_images_than_a_batch_raise():
     with pytest.raises(mx.MXNetError, match="no batch of 8"):
         MNISTIter(**idx_files(), batch_size=8)
 
@@ -305,7 +305,7 @@ def test_damaged_files_are_read_or_raise_format_errors(kind):
             assert "file" in str(error)
 
 
-def test_integers_of_a_csv_file_may_be_written_with_a_point(tmp_path):
+def test_integer_csv_accepts_values_with_a_decimal_point(tmp_path):
     (tmp_path / "x.csv").write_text("0.0,1.0\n2.0,3.0\n")
     batches = mx.io.CSVIter(
         data_csv=str(tmp_path / "x.csv"), data_shape=(2,), batch_size=2, dtype="int32"

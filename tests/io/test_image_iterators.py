@@ -1,4 +1,4 @@
-"""Iterators over image records: MXNet's batches where nothing is random, order, parts, errors."""
+"""Image record iterators: batches of MXNet, order, parts, errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytest.importorskip("cv2")
 IMAGES, BOXES = GOLDEN / "records" / "images.rec", GOLDEN / "records" / "boxes.rec"
 FACTS = json.loads((GOLDEN / "image_iters.json").read_text())
 ARRAYS = np.load(GOLDEN / "image_iters.npz")
-# OpenCV rounds otherwise in these, by version.
+# OpenCV versions round these differently.
 WITHIN = {"bicubic": 1, "automatic": 1, "automatic up": 1, "rotate": 2, "quarter": 1, "scaled": 1}
 WITHIN |= {"scaled up": 1, "aspect": 1, "largest": 1, "smallest": 1}
 
@@ -56,19 +56,19 @@ def check(name, batches, within):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", settings.RECORD)
-def test_batches_are_mxnets(name, threads):
+def test_image_record_batches_match_mxnet(name, threads):
     iterator = make(preprocess_threads=threads, **settings.RECORD[name])
     check(name, list(iterator), WITHIN.get(name, 1e-4))
 
 
 @pytest.mark.parametrize("name", settings.DETECTION)
-def test_batches_of_detection_are_mxnets(name):
+def test_detection_batches_match_mxnet(name):
     given = {"path_imgrec": BOXES, "data_shape": (3, 8, 8), "batch_size": 7, "verbose": False}
     iterator = mx.io.ImageDetRecordIter(**{**given, **settings.DETECTION[name]})
     check("detection " + name, list(iterator), 1e-4)
 
 
-def test_the_last_batch_is_padded_from_the_next_epoch():
+def test_last_batch_is_padded_from_the_next_epoch():
     iterator = make(batch_size=3)
     assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 1], 2)]
     iterator.reset()
@@ -79,7 +79,7 @@ def test_the_last_batch_is_padded_from_the_next_epoch():
     assert labels(iterator)[0] == ([0, 1, 2], 0)
 
 
-def test_a_reset_in_the_middle_starts_at_the_beginning():
+def test_reset_within_an_epoch_starts_at_the_beginning():
     iterator = make(batch_size=2)
     for _ in range(2):
         iterator.next()
@@ -87,7 +87,7 @@ def test_a_reset_in_the_middle_starts_at_the_beginning():
     assert labels(iterator)[:2] == [([0, 1], 0), ([2, 3], 0)]
 
 
-def test_without_round_batch_the_rest_is_zero():
+def test_last_batch_is_zero_padded_without_round_batch():
     iterator = make(batch_size=3, round_batch=False)
     for _ in range(2):
         assert labels(iterator) == [([0, 1, 2], 0), ([3, 4, 5], 0), ([6, 0, 0], 2)]
@@ -95,11 +95,11 @@ def test_without_round_batch_the_rest_is_zero():
     assert labels(make(batch_size=10, round_batch=False)) == [([0, 1, 2, 3, 4, 5, 6, 0, 0, 0], 3)]
 
 
-def test_few_pictures_fill_a_large_batch():
+def test_batch_larger_than_the_file_repeats_images():
     assert labels(make(batch_size=16))[0] == ([*range(7), *range(7), 0, 1], 9)
 
 
-def test_parts_by_bytes_and_by_index():
+def test_parts_split_by_bytes_or_by_index():
     size = IMAGES.stat().st_size
     lines = IMAGES.with_suffix(".idx").read_text().splitlines()
     at = [int(line.split("\t")[1]) for line in lines]
@@ -115,7 +115,7 @@ def test_parts_by_bytes_and_by_index():
         make(num_parts=3, part_index=3)
 
 
-def test_a_folder_of_files_is_one_row(tmp_path):
+def test_files_of_a_folder_are_concatenated(tmp_path):
     for name in ("b", "a"):
         with mx.recordio.MXRecordIO(tmp_path / f"{name}.rec", "w") as file:
             source = mx.recordio.MXRecordIO(IMAGES, "r")
@@ -129,7 +129,7 @@ def test_a_folder_of_files_is_one_row(tmp_path):
 
 
 @pytest.mark.parametrize("index", [{}, {"path_imgidx": IMAGES.with_suffix(".idx")}])
-def test_shuffling_is_a_new_order_each_epoch_and_repeats_by_seed(index):
+def test_shuffling_varies_per_epoch_and_is_reproducible_with_a_seed(index):
     epochs = []
     iterator = make(shuffle=True, seed=3, **index)
     for _ in range(3):
@@ -141,7 +141,7 @@ def test_shuffling_is_a_new_order_each_epoch_and_repeats_by_seed(index):
     assert flat(make(shuffle=True, seed=4, **index)) != epochs[0]
 
 
-def test_shuffled_epochs_are_whole_across_a_shared_batch():
+def test_shuffled_epochs_are_complete_across_a_shared_batch():
     iterator = make(batch_size=3, shuffle=True)
     first = [values for values, _ in labels(iterator)]
     iterator.reset()
@@ -159,10 +159,10 @@ RANDOM = {
 
 
 @pytest.mark.parametrize("extra", [{}, {"random_resized_crop": True, "min_random_area": 0.2}])
-def test_chance_depends_on_the_seed_and_not_on_threads(extra):
+def test_augmentation_depends_on_the_seed_but_not_on_threads(extra):
     given = {**RANDOM, **extra}
     one = pixels(seed_aug=5, preprocess_threads=1, **given)
-    # Equal bits: a picture is made whole by one thread, whichever it is.
+    # Bit for bit: each image is processed by a single thread.
     assert np.array_equal(one, pixels(seed_aug=5, preprocess_threads=3, **given))
     assert not np.array_equal(one, pixels(seed_aug=6, **given))
     mx.random.seed(1)
@@ -191,7 +191,7 @@ def test_random_augmentation_differs_between_epochs():
         ({"max_random_illumination": 30, "mean_r": 10, "scale": 0.5}, (60, 35, 5), (90, 65, 35)),
     ],
 )
-def test_colors_change_within_mxnets_bounds(tmp_path, setting, low, high):
+def test_color_augmentation_stays_within_the_bounds_of_mxnet(tmp_path, setting, low, high):
     color = np.full((20, 20, 3), (40, 100, 160), np.uint8)  # blue first
     packed = mx.recordio.pack_img(mx.recordio.IRHeader(0, 0.0, 0, 0), color, 3, ".png")
     with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
@@ -204,7 +204,7 @@ def test_colors_change_within_mxnets_bounds(tmp_path, setting, low, high):
     assert np.abs(found.max(0) - high).max() <= 3
 
 
-def test_labels_come_from_a_list(tmp_path):
+def test_labels_from_an_lst_file(tmp_path):
     path = tmp_path / "a.lst"
     path.write_text("".join(f"{10 * n}\t{100 + n}\t{200 + n}\t{n}.png\n" for n in range(7)))
     found = make(path_imglist=path, label_width=2).next().label[0].asnumpy()
@@ -214,11 +214,11 @@ def test_labels_come_from_a_list(tmp_path):
         make(path_imglist=path)
 
 
-def test_index_tells_the_records():
+def test_batch_index_contains_record_ids():
     assert make().next().index.tolist() == [10 * n for n in range(7)]
 
 
-def test_the_mean_picture_is_made_and_used(tmp_path):
+def test_mean_image_is_computed_and_subtracted(tmp_path):
     path = tmp_path / "mean.bin"
     plain = pixels()
     found = pixels(mean_img=path)
@@ -246,13 +246,13 @@ def test_the_mean_picture_is_made_and_used(tmp_path):
         ({"max_crop_size": 99, "min_crop_size": 99}, "do not go with an image"),
     ],
 )
-def test_wrong_settings_are_named(other, said):
+def test_invalid_settings_raise(other, said):
     with pytest.raises(MXNetError, match=said):
         make(**other)
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage", b"\xff\xd8\xff\xe0 no picture"])
-def test_a_bad_picture_is_named_where_its_batch_is_asked_for(tmp_path, content):
+def test_broken_image_raises_when_its_batch_is_requested(tmp_path, content):
     good = mx.recordio.MXRecordIO(IMAGES, "r").read()
     with mx.recordio.MXRecordIO(tmp_path / "a.rec", "w") as file:
         for number in range(6):
@@ -265,7 +265,7 @@ def test_a_bad_picture_is_named_where_its_batch_is_asked_for(tmp_path, content):
         iterator.next()
 
 
-def test_a_damaged_file_is_named(tmp_path):
+def test_damaged_record_file_raises_with_the_position(tmp_path):
     raw = bytearray(IMAGES.read_bytes())
     at = int(IMAGES.with_suffix(".idx").read_text().split("\n")[3].split("\t")[1])
     raw[at] ^= 1
@@ -275,7 +275,7 @@ def test_a_damaged_file_is_named(tmp_path):
         list(make(path_imgrec=path, batch_size=1))
 
 
-def test_random_detection_keeps_boxes_in_the_picture():
+def test_random_detection_augmentation_keeps_boxes_in_the_image():
     iterator = mx.io.ImageDetRecordIter(
         path_imgrec=BOXES, data_shape=(3, 30, 30), batch_size=7, verbose=False,
         rand_crop_prob=1, min_crop_scales=(0.3, 0.5), max_crop_scales=(0.9, 1.0),
@@ -301,7 +301,7 @@ def pool_threads():
     return [t for t in threading.enumerate() if t.name.startswith("mxnet-images")]
 
 
-def test_threads_end_with_the_iterator():
+def test_decoding_threads_end_with_the_iterator():
     iterator = make(batch_size=1, preprocess_threads=3)
     iterator.next()
     assert pool_threads()
@@ -313,7 +313,7 @@ def test_threads_end_with_the_iterator():
     assert not pool_threads()
 
 
-def test_a_program_ends_with_batches_under_way():
+def test_program_exits_while_batches_are_being_decoded():
     program = (
         "import mxnet as mx; it = mx.io.ImageRecordIter("
         f"path_imgrec={str(IMAGES)!r}, data_shape=(3, 400, 400), batch_size=64, resize=1500, "
@@ -327,7 +327,7 @@ def test_a_program_ends_with_batches_under_way():
     assert done.returncode == 0, done.stderr
 
 
-def test_kin_and_names():
+def test_iterator_variants_and_data_names():
     for name, dtype in [
         ("ImageRecordIter_v1", "float32"),
         ("ImageRecordUInt8Iter", "uint8"),
@@ -343,7 +343,7 @@ def test_kin_and_names():
 
 
 def ramp(folder, height, width, step=1):
-    """Write a record of one picture whose rows count upwards; return its path."""
+    """Write a record of one image whose rows count upwards; return its path."""
     rows = (np.arange(height) * step).astype(np.uint8)[:, None, None]
     header = mx.recordio.IRHeader(0, 0.0, 0, 0)
     pixels = np.broadcast_to(rows, (height, width, 3)).copy()
@@ -357,7 +357,7 @@ def middle(path, **other):
     return found[:, found.shape[1] // 2].astype(int).tolist()
 
 
-def test_enlarging_cuts_sizes_in_float32_as_mxnet_does(tmp_path):
+def test_enlarged_sizes_are_truncated_in_float32_like_in_mxnet(tmp_path):
     # 26 / 22 * 22 is below 26 in float32, so the picture becomes 26 x 25.
     path = ramp(tmp_path, 22, 22, step=10)
     found = middle(path, data_shape=(3, 20, 26))
@@ -366,7 +366,7 @@ def test_enlarging_cuts_sizes_in_float32_as_mxnet_does(tmp_path):
 
 
 @pytest.mark.parametrize("scale", [0.29, 0.57])
-def test_scales_cut_sizes_in_float32_as_mxnet_does(tmp_path, scale):
+def test_scaled_sizes_are_truncated_in_float32_like_in_mxnet(tmp_path, scale):
     # 100 * 0.29 is below 29 in double precision; 28 rows would have to be enlarged again.
     size = round(100 * scale)
     given = {"data_shape": (3, size, size), "max_random_scale": scale, "min_random_scale": scale}

@@ -1,4 +1,4 @@
-"""Stores of devices and of workers hold what MXNet 1.9.1's held, and explain errors."""
+"""Local and distributed stores match MXNet 1.9.1, and raise for invalid calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pulled(store, key, n=2):
     return out.asnumpy().tolist()
 
 
-def test_sequences_as_mxnet():
+def test_operation_sequences_match_mxnet():
     results = dict(recorder.stories(mx))
     assert results.keys() == GOLDEN.keys()
     for name, held in results.items():
@@ -42,7 +42,7 @@ def test_sequences_as_mxnet():
         *("local_allreduce_device", "nccl", "Local"),
     ],
 )
-def test_kinds(name):
+def test_attributes_of_store_types(name):
     store = mx.kvstore.create(name)
     assert isinstance(store, mx.kvstore.KVStore)
     assert (store.type, store.rank, store.num_workers) == (name.lower(), 0, 1)
@@ -63,7 +63,7 @@ def test_push_sums_and_replaces():
     assert pulled(store, 3) == [1, 1]
 
 
-def test_stored_values_share_no_memory_with_callers():
+def test_stored_values_do_not_share_memory_with_arguments():
     store = mx.kvstore.create()
     value = mx.nd.ones(2)
     store.init(3, value)
@@ -75,7 +75,7 @@ def test_stored_values_share_no_memory_with_callers():
     assert pulled(store, 3) == [2, 2]
 
 
-def test_lists_of_keys_and_devices():
+def test_push_and_pull_lists_of_keys_and_devices():
     store = mx.kvstore.create("device")
     store.init([5, 7], [mx.nd.ones(2), mx.nd.ones(3)])
     store.push([5, 7], [ones(1, 1), ones(1, 1, 1, n=3)])
@@ -99,7 +99,7 @@ def test_pushpull_and_broadcast():
     assert out[0].asnumpy().tolist() == [9, 9]
 
 
-def test_types_may_differ():
+def test_push_and_pull_with_different_dtypes():
     store = mx.kvstore.create()
     store.init("k", mx.nd.ones(2))
     out = mx.nd.zeros(2, dtype="float16")
@@ -109,7 +109,7 @@ def test_types_may_differ():
     assert pulled(store, "k") == [3, 3]
 
 
-def test_own_updaters():
+def test_custom_updater():
     seen = []
 
     def update(key, value, stored):
@@ -128,7 +128,7 @@ def test_own_updaters():
     assert out.asnumpy().tolist() == [5, 5]
 
 
-def test_optimizers_and_their_states(tmp_path):
+def test_set_optimizer_and_save_optimizer_states(tmp_path):
     store = mx.kvstore.create("device")
     store.set_optimizer(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5))
     store.init(["a", "b"], ones(0, 0))
@@ -149,12 +149,12 @@ def test_optimizers_and_their_states(tmp_path):
         mx.kvstore.create().load_optimizer_states(path)
 
 
-def test_row_sparse():
+def test_row_sparse_pull():
     store = mx.kvstore.create()
     store.init("e", mx.nd.array(np.arange(8).reshape(4, 2)).tostype("row_sparse"))
     out = mx.nd.sparse.zeros("row_sparse", (4, 2))
     with pytest.warns(UserWarning, match="row_sparse_pull"):
-        store.pull("e", out=out)  # left out
+        store.pull("e", out=out)  # ignored
     assert out.indices.shape == (0,)
     store.row_sparse_pull("e", out=out, row_ids=mx.nd.array([3, 1, 1]))
     assert out.indices.asnumpy().tolist() == [1, 3]
@@ -214,7 +214,7 @@ def test_row_sparse_weights_are_trained():
         (lambda s: s.set_gradient_compression({"type": "2bit"}), "not supported for this type"),
     ],
 )
-def test_mistakes_raise(act, message):
+def test_invalid_calls_raise(act, message):
     store = mx.kvstore.create()
     store.init(["a", "b"], ones(1, 1))
     with pytest.raises(mx.MXNetError, match=message):
@@ -232,12 +232,12 @@ def test_mistakes_raise(act, message):
         ("2bit", "unexpected type"),
     ],
 )
-def test_wrong_compression_raises(params, message):
+def test_invalid_gradient_compression_raises(params, message):
     with pytest.raises(mx.MXNetError, match=message):
         mx.kvstore.create("device").set_gradient_compression(params)
 
 
-def test_unknown_and_distributed_stores():
+def test_unknown_or_distributed_store_without_launcher_raises():
     with pytest.raises(mx.MXNetError, match="Did you mean 'local'"):
         mx.kvstore.create("locl")
     for name in ("dist_sync", "dist_async", "dist_device_sync", "p3"):
@@ -249,7 +249,7 @@ def test_unknown_and_distributed_stores():
         mx.kvstore.KVStoreServer(mx.kvstore.create()).run()
 
 
-def test_registered_stores():
+def test_registered_custom_store():
     assert mx.kvstore.KVStoreBase.kv_registry["teststore"] is mx.kvstore.base.TestStore
     store = mx.kvstore.create("teststore")
     assert (store.type, store.rank, store.num_workers) == ("teststore", 0, 1)
@@ -273,7 +273,7 @@ def test_registered_stores():
 @pytest.mark.filterwarnings("ignore:Storage fallback")
 @pytest.mark.parametrize("pushed", ["default", "row_sparse"])
 @pytest.mark.parametrize("stored", ["default", "row_sparse"])
-def test_pull_fills_dense_outputs_whatever_is_stored(stored, pushed):
+def test_pull_of_row_sparse_values_into_dense_outputs(stored, pushed):
     kv = mx.kv.create("local")
     kv.init("a", mx.nd.ones((3, 2)).tostype(stored))
     rows = mx.nd.sparse.row_sparse_array(([[5.0, 5.0]], [1]), shape=(3, 2))
@@ -285,7 +285,7 @@ def test_pull_fills_dense_outputs_whatever_is_stored(stored, pushed):
 
 @pytest.mark.filterwarnings("ignore:Storage fallback")
 @pytest.mark.parametrize("stored", ["default", "row_sparse"])
-def test_pull_leaves_row_sparse_outputs_alone_with_a_warning(stored):
+def test_pull_into_row_sparse_outputs_warns_and_is_ignored(stored):
     kv = mx.kv.create("local")
     kv.init("a", mx.nd.ones((3, 2)).tostype(stored))
     out = mx.nd.full((3, 2), 7.0).tostype("row_sparse")
@@ -300,13 +300,13 @@ def test_pull_leaves_row_sparse_outputs_alone_with_a_warning(stored):
 
 
 def run_sequences(names):
-    # One process may have several stores, so all sequences share it; MXNet needed one for each.
+    # Our processes can have several stores, so all sequences share one; MXNet needs one for each.
     for name in names:
         print(json.dumps(record_dist_kvstore.stories(mx, name)))
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
-def test_workers_hold_what_mxnet_holds(workers):
+def test_values_of_several_workers_match_mxnet(workers):
     names = [which for which, count, _ in record_dist_kvstore.JOBS if count == workers]
     for process in succeeded(run_forked(run_sequences, workers, names)):
         for name, line in zip(names, process.out.splitlines(), strict=True):
@@ -325,12 +325,12 @@ def push_to_servers():
     print(*(peer.name for peer in store._client.peers), *out.asnumpy())
 
 
-def test_the_roles_of_mxnets_launcher_serve_and_exit():
+def test_scheduler_and_server_roles_serve_and_exit():
     ended = succeeded(run_forked_roles(push_to_servers, 2, 2))
     assert [e.role for e in ended] == ["scheduler", "server", "server", "worker", "worker"]
     assert [e.out for e in ended] == [*[""] * 3, *["server0 server1 -2.0 -2.0\n"] * 2]
 
 
-def test_servers_of_a_synchronous_job_wait_for_its_end():
+def test_servers_of_a_synchronous_job_wait_for_the_workers():
     ended = succeeded(run_forked_roles(run_sequences, 2, 1, ["dist_sync:module"]))
     assert [e.out != "" for e in ended] == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""Metrics are made by name, gathered together, extended; mistakes raise errors."""
+"""Metrics: creation, composition, subclassing, errors, values of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ def updated(metric, *batches):
     return metric
 
 
-def test_all_names_of_mxnet_are_known():
+def test_all_metric_names_of_mxnet_are_registered():
     assert set(NAMES) <= set(get_registry(mx.metric.EvalMetric))
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if "custom" not in n])
-def test_made_by_name(name):
+def test_create_by_name(name):
     needs = {"perplexity": {"ignore_label": None}}
     arguments = {"top_k": 3} if name.startswith("top") else needs.get(name, {})
     assert isinstance(mx.metric.create(name, **arguments), mx.metric.EvalMetric)
 
 
-def test_made_from_a_function():
+def test_create_from_a_function():
     def worst(label, pred):
         return np.abs(label - pred).max()
 
@@ -73,22 +73,22 @@ def test_made_from_a_function():
     assert mx.metric.create(worst, name="other").name == "other"
 
 
-def test_made_from_a_list_passes_arguments_to_each():
+def test_create_from_a_list_passes_arguments_to_each():
     made = mx.metric.create(["top_k_accuracy", mx.metric.TopKAccuracy], top_k=2)
     assert made.get()[0] == ["top_k_accuracy_2", "top_k_accuracy_2"]
 
 
-def test_made_from_a_configuration():
+def test_create_from_a_config():
     assert mx.metric.create(mx.metric.Accuracy(axis=0).get_config()).axis == 0
 
 
 @pytest.mark.parametrize("given", ["nope", 3, None, ()])
-def test_what_names_no_metric_is_refused(given):
+def test_create_with_an_unknown_name_raises(given):
     with pytest.raises(ValueError, match=r"not registered|must be of string type"):
         mx.metric.create(given)
 
 
-def test_text():
+def test_str_of_a_metric():
     assert str(mx.metric.Accuracy()) == "EvalMetric: {'accuracy': nan}"
 
 
@@ -99,7 +99,7 @@ def test_values_are_python_floats():
         assert type(updated(mx.metric.create(name), ([LABEL], [LABEL])).get()[1]) is float
 
 
-def test_local_and_global():
+def test_local_and_global_values():
     metric = updated(mx.metric.Accuracy(), ([LABEL], [HALF]))
     metric.reset_local()
     assert math.isnan(metric.get()[1])
@@ -109,7 +109,7 @@ def test_local_and_global():
     assert math.isnan(metric.get_global()[1])
 
 
-def test_sums_may_be_read_and_set():
+def test_sum_metric_and_num_inst_can_be_read_and_set():
     metric = updated(mx.metric.Accuracy(), ([LABEL], [HALF]))
     assert (metric.sum_metric, metric.num_inst) == (1, 2)
     metric.sum_metric = 2.0
@@ -125,23 +125,23 @@ class Counting(mx.metric.EvalMetric):
         self.num_inst += 1
 
 
-def test_a_metric_of_ones_own():
+def test_custom_metric_subclass():
     metric = updated(Counting(), (None, None), (None, None))
     assert metric.get() == metric.get_global() == ("counting", 1.0)
 
 
-def test_sums_of_float32_are_kept_in_float64():
+def test_sums_are_accumulated_in_float64():
     metric = Counting()
     metric.sum_metric, metric.num_inst = 2.0**25, 0
     assert updated(metric, (None, None)).sum_metric == 2.0**25 + 1
 
 
-def test_update_must_be_overridden():
+def test_base_class_update_raises():
     with pytest.raises(NotImplementedError, match="EvalMetric must override update"):
         mx.metric.EvalMetric("x").update([], [])
 
 
-def test_sums_wait_on_the_device_until_read(monkeypatch):
+def test_sums_stay_on_the_device_until_read(monkeypatch):
     monkeypatch.setattr("mxnet.metric.base.stays_on_device", lambda tensor: True)
     metric = updated(mx.metric.Accuracy(), ([LABEL], [HALF]), ([LABEL], [RIGHT]))
     (waiting,) = metric._pending.values()
@@ -152,7 +152,7 @@ def test_sums_wait_on_the_device_until_read(monkeypatch):
     assert metric.num_inst == 0
 
 
-def test_arrays_of_numpy_and_torch_are_taken():
+def test_metrics_accept_numpy_and_torch_arrays():
     for convert in (np.asarray, lambda x: torch.from_numpy(x.asnumpy())):
         metric = updated(mx.metric.Accuracy(), ([convert(LABEL)], [convert(HALF)]))
         assert metric.get() == ("accuracy", 0.5)
@@ -174,18 +174,18 @@ BY_NAME = ({"softmax_label": LABEL}, {"softmax_output": HALF, "other": RIGHT})
         ({"output_names": ["other"], "label_names": ["softmax_label"]}, 1.0),
     ],
 )
-def test_update_by_name(names, value):
+def test_update_dict_selects_outputs_by_name(names, value):
     metric = mx.metric.Accuracy(**names)
     metric.update_dict(*BY_NAME)
     assert metric.get() == ("accuracy", value)
 
 
-def test_update_by_an_unknown_name():
+def test_update_dict_with_an_unknown_name_raises():
     with pytest.raises(KeyError, match="nope"):
         mx.metric.Accuracy(output_names=["nope"]).update_dict(*BY_NAME)
 
 
-def test_a_composite_names_what_its_metrics_may_take():
+def test_composite_metric_selects_outputs_by_name():
     inner = [mx.metric.Accuracy()]
     names = {"output_names": ["other"], "label_names": ["softmax_label"]}
     both = mx.metric.CompositeEvalMetric(inner, **names)
@@ -193,7 +193,7 @@ def test_a_composite_names_what_its_metrics_may_take():
     assert both.get() == (["accuracy"], [1.0])
 
 
-def test_composing_metrics_keeps_what_they_have_seen():
+def test_composite_metric_keeps_values_of_its_metrics():
     seen = mx.metric.Accuracy()
     seen.update([mx.nd.array([1, 0])], [mx.nd.array([[0.1, 0.9], [0.2, 0.8]])])
     both = mx.metric.CompositeEvalMetric([seen, "mae"])
@@ -202,7 +202,7 @@ def test_composing_metrics_keeps_what_they_have_seen():
     assert math.isnan(both.get()[1][0])
 
 
-def test_a_composite_in_a_composite_is_flat():
+def test_nested_composite_metrics_are_flattened():
     made = mx.metric.CompositeEvalMetric([mx.metric.create(["acc", "mse"]), "f1"])
     assert made.get()[0] == ["accuracy", "mse", "f1"]
     made.add("mcc")
@@ -211,7 +211,7 @@ def test_a_composite_in_a_composite_is_flat():
         made.get_metric(5)
 
 
-def test_a_composite_resets_its_metrics():
+def test_composite_metric_resets_its_metrics():
     made = updated(mx.metric.create(["acc"]), ([LABEL], [HALF]))
     made.reset_local()
     assert math.isnan(made.get()[1][0])
@@ -220,14 +220,14 @@ def test_a_composite_resets_its_metrics():
     assert math.isnan(made.get_global()[1][0])
 
 
-def test_custom_metrics_may_return_sum_and_count():
+def test_custom_metric_returning_sum_and_count():
     metric = mx.metric.np(lambda label, pred: (label.sum(), label.size), name="mean")
     assert updated(metric, ([LABEL], [LABEL]), ([LABEL], [LABEL])).get() == ("mean", 0.5)
     with pytest.raises(NotImplementedError, match="cannot be serialized"):
         metric.get_config()
 
 
-def test_custom_metrics_may_allow_extra_outputs():
+def test_custom_metric_with_extra_outputs():
     def same(label, pred):
         return float((label == pred).all())
 
@@ -257,7 +257,7 @@ THREE = mx.nd.array([1, 0, 1])
         ("pearsonr", [THREE], [LABEL], ValueError, r"labels \(3,\).*predictions \(2,\)"),
     ],
 )
-def test_mistakes_raise_errors(name, label, pred, error, message):
+def test_invalid_labels_and_predictions_raise(name, label, pred, error, message):
     with pytest.raises(error, match=message):
         mx.metric.create(name).update(label, pred)
 
@@ -272,12 +272,12 @@ def test_mistakes_raise_errors(name, label, pred, error, message):
         (lambda m: m.Perplexity(None).update([THREE], [HALF]), "one label for the 2"),
     ],
 )
-def test_other_mistakes_raise_errors(make, message):
+def test_invalid_constructor_arguments_raise(make, message):
     with pytest.raises(ValueError, match=message):
         make(mx.metric)
 
 
-def test_top_k_takes_the_later_of_equal_scores():
+def test_top_k_accuracy_prefers_later_classes_on_ties():
     equal = mx.nd.ones((4, 4))
     metric = updated(mx.metric.TopKAccuracy(2), (mx.nd.arange(4), equal))
     assert metric.sum_metric == 2
@@ -293,7 +293,7 @@ def test_perplexity_of_sequences_along_any_axis():
     assert metric.get()[1] == pytest.approx(np.exp(-np.log(picked).mean()), rel=1e-5)
 
 
-def test_the_golden_file_covers_every_metric():
+def test_golden_file_covers_every_metric():
     golden = HERE / "metrics.json"
     recorded = {row[0] for row in json.loads(golden.read_text())}
     own = {"CompositeEvalMetric", "CustomMetric"}
@@ -322,14 +322,14 @@ def is_micro_correlation(name, arguments):
 def compare(metric, wanted, name, arguments):
     label, local, whole = wanted
     assert metric.get() == (label, pytest.approx(local, rel=1e-5, abs=1e-6, nan_ok=True))
-    # MXNet's global micro correlation is always 0; ours is that of all samples.
+    # MXNet's global micro correlation is always 0; ours is computed over all samples.
     if not is_micro_correlation(name, arguments):
         found = metric.get_global()
         assert found == (label, pytest.approx(whole, rel=1e-5, abs=1e-6, nan_ok=True))
 
 
 @pytest.mark.parametrize(("name", "arguments", "batches", "values", "config"), ROWS, ids=IDS)
-def test_values_as_mxnet(name, arguments, batches, values, config):
+def test_values_match_mxnet(name, arguments, batches, values, config):
     metric = getattr(metrics, name)(**arguments)
     compare(metric, values[0], name, arguments)
     for i, (labels, preds) in enumerate(batches_of(batches)):
@@ -342,7 +342,7 @@ def test_values_as_mxnet(name, arguments, batches, values, config):
 
 
 @pytest.mark.parametrize(("name", "arguments", "batches", "values", "config"), ROWS, ids=IDS)
-def test_sums_that_wait_on_a_device_are_the_same(
+def test_values_with_sums_on_a_device_match_mxnet(
     name, arguments, batches, values, config, monkeypatch
 ):
     monkeypatch.setattr("mxnet.metric.base.stays_on_device", lambda tensor: True)
@@ -355,7 +355,7 @@ def test_sums_that_wait_on_a_device_are_the_same(
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int32", "uint8"])
-def test_labels_and_predictions_of_any_type(dtype):
+def test_labels_and_predictions_of_any_dtype(dtype):
     label, pred = mx.nd.array([1, 2, 3], dtype=dtype), mx.nd.array([2, 1, 3], dtype=dtype)
     for name, wanted in (("mae", 2 / 3), ("mse", 2 / 3), ("acc", 1 / 3), ("pearsonr", 0.5)):
         metric = mx.metric.create(name)
@@ -363,7 +363,7 @@ def test_labels_and_predictions_of_any_type(dtype):
         assert metric.get()[1] == pytest.approx(wanted)
 
 
-def test_a_diverged_network_gives_nan_and_no_error():
+def test_nan_predictions_do_not_raise():
     pred = mx.nd.array(np.full((2, 3), np.nan))
     for name in ("acc", "ce", "mcc", "pcc"):
         metric = mx.metric.create(name)

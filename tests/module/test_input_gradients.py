@@ -1,4 +1,4 @@
-"""Input gradients of modules are in memory of their own."""
+"""Input gradients of modules do not share memory with other arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_clearing_input_gradients_does_not_change_the_update():
     check(head, 2)
 
 
-def test_input_gradients_are_written_in_place():
+def test_input_gradients_are_updated_in_place():
     m = weighted_module(A * mx.sym.Variable("b_weight", shape=(2, 2)))
     for head in (2, 3):
         m.forward(mx.io.DataBatch([nd.ones((2, 2))]), is_train=True)

@@ -1,4 +1,4 @@
-"""Modules: names, parameters, shapes, files, errors; results and logs as in MXNet 1.9.1."""
+"""Modules: names, parameters, shapes, files, errors; results and logs match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -42,43 +42,43 @@ def ready(**kwargs):
 # -- names -------------------------------------------------------------------------------------
 
 
-def test_a_data_name_that_the_symbol_lacks_is_an_error_with_the_nearest():
+def test_unknown_data_name_raises_and_suggests_the_nearest():
     with pytest.raises(ValueError, match=r"data_names=\['dta'\].*'dta' is not found(.|\n)*'data'"):
         mx.mod.Module(net(), data_names=["dta"])
 
 
-def test_a_label_name_that_the_symbol_lacks_is_a_warning():
+def test_unknown_label_name_warns():
     with pytest.warns(UserWarning, match=r"label_names=\['label'\]"):
         mx.mod.Module(net(), label_names=["label"])
 
 
-def test_data_of_another_name_lists_given_expected_and_nearest():
+def test_wrong_data_name_in_bind_raises_with_a_suggestion():
     mod = mx.mod.Module(net())
     with pytest.raises(ValueError, match=r"DataDesc\[dat,.*vs. \['data'\]\).*Did you mean 'data'"):
         mod.bind([("dat", (8, 3))])
 
 
-def test_a_label_of_another_name_is_an_error():
+def test_wrong_label_name_in_bind_raises():
     mod = mx.mod.Module(net())
     with pytest.raises(ValueError, match=r"label_shapes don't match.*softmax_label"):
         mod.bind([("data", (8, 3))], [("softmax_lable", (8,))])
 
 
-def test_labels_may_be_left_out_with_a_warning():
+def test_bind_without_labels_warns():
     mod = mx.mod.Module(net())
     with pytest.warns(UserWarning, match="label_shapes don't match"):
         mod.bind([("data", (8, 3))], for_training=False)
     assert mod.label_shapes is None
 
 
-def test_a_label_for_the_metric_alone_is_fine():
+def test_fit_with_a_label_used_only_by_the_metric():
     loss = mx.sym.MakeLoss(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="f"))
     with pytest.warns(UserWarning, match="softmax_label"):
         mod = mx.mod.Module(loss)
     mod.fit(mx.io.NDArrayIter(np.ones((4, 2)), np.ones(4), 2), num_epoch=1, eval_metric="loss")
 
 
-def test_steps_out_of_order_say_what_to_call():
+def test_calls_in_the_wrong_order_name_the_missing_call():
     mod = mx.mod.Module(net())
     for call, needed in ((mod.get_params, "bind"), (lambda: mod.data_shapes, "bind")):
         with pytest.raises(AssertionError, match=needed):
@@ -96,12 +96,12 @@ def test_steps_out_of_order_say_what_to_call():
 # -- parameters --------------------------------------------------------------------------------
 
 
-def test_missing_parameters_are_all_named():
+def test_error_names_all_missing_parameters():
     with pytest.raises(RuntimeError, match=r"fc_bias, fc_weight are not presented: .*fc_wieght"):
         bound().init_params(arg_params={"fc_wieght": mx.nd.ones((4, 3))}, aux_params={})
 
 
-def test_missing_parameters_are_initialized_when_allowed():
+def test_allow_missing_initializes_missing_parameters():
     mod = bound()
     given = {"fc_weight": mx.nd.full((4, 3), 7)}
     mod.init_params(mx.init.One(), arg_params=given, aux_params={}, allow_missing=True)
@@ -110,13 +110,13 @@ def test_missing_parameters_are_initialized_when_allowed():
     assert args["fc_bias"].asnumpy().tolist() == [0.0] * 4
 
 
-def test_a_parameter_of_the_wrong_shape_names_both_shapes():
+def test_wrong_parameter_shape_error_names_both_shapes():
     params = {"fc_weight": mx.nd.ones((4, 5)), "fc_bias": mx.nd.ones((4,))}
     with pytest.raises(ShapeError, match=r"'fc_weight' is given as \(4, 5\).*needs \(4, 3\)"):
         bound().init_params(arg_params=params, aux_params={})
 
 
-def test_set_params_with_allow_missing_keeps_the_others_and_checks_extra():
+def test_set_params_with_allow_missing_and_allow_extra():
     mod = ready()
     mod.set_params({"fc_bias": mx.nd.ones(4)}, {}, allow_missing=True)
     assert mod.get_params()[0]["fc_weight"].asnumpy().min() == 1
@@ -126,7 +126,7 @@ def test_set_params_with_allow_missing_keeps_the_others_and_checks_extra():
     mod.set_params({"extra": mx.nd.ones(4)}, {}, allow_missing=True, allow_extra=True)
 
 
-def test_parameters_are_not_initialized_twice_by_accident():
+def test_second_init_params_warns_unless_force_init():
     mod = ready()
     with pytest.warns(UserWarning, match="force_init=False"):
         mod.init_params(mx.init.Zero())
@@ -151,7 +151,7 @@ def test_binding_twice_is_ignored_and_rebinding_keeps_parameters(caplog):
 # -- shapes ------------------------------------------------------------------------------------
 
 
-def test_any_batch_size_is_taken_also_without_labels():
+def test_forward_accepts_any_batch_size_without_labels():
     mod = ready()
     for size in (8, 5, 11, 8, 1):
         mod.forward(mx.io.DataBatch([mx.nd.ones((size, 3))]), is_train=False)
@@ -159,7 +159,7 @@ def test_any_batch_size_is_taken_also_without_labels():
     assert mod.predict(np.ones((6, 3))).shape == (6, 4)
 
 
-def test_a_batch_needs_nothing_but_data():
+def test_batches_require_only_data():
     Batch = namedtuple("Batch", ["data"])
     mod = ready()
     for size in (8, 3):
@@ -167,14 +167,14 @@ def test_a_batch_needs_nothing_but_data():
         assert mod.get_outputs()[0].shape == (size, 4)
 
 
-def test_warnings_point_at_the_program():
+def test_warnings_point_at_user_code():
     with pytest.warns(UserWarning) as caught:
         mx.mod.Module(net(), label_names=["label"])
         mx.mod.Module(net()).bind([("data", (8, 3))])
     assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_executors_for_shapes_that_come_again_are_kept():
+def test_executors_of_recurring_shapes_are_reused():
     mod = ready()
     mod.forward(batch(5))
     made = mod._exec_group.execs[0]
@@ -183,7 +183,7 @@ def test_executors_for_shapes_that_come_again_are_kept():
     assert mod._exec_group.execs[0] is made
 
 
-def test_data_that_would_change_a_parameter_is_refused_and_the_module_still_works():
+def test_data_that_implies_a_different_parameter_shape_raises():
     mod = ready()
     with pytest.raises(ShapeError, match=r"fc_weight changed from \(4, 3\) to \(4, 7\)"):
         mod.forward(batch(8, 7))
@@ -191,7 +191,7 @@ def test_data_that_would_change_a_parameter_is_refused_and_the_module_still_work
     assert mod.data_shapes[0].shape == (8, 3)
 
 
-def test_a_batch_with_too_few_arrays_names_what_is_needed():
+def test_batch_with_too_few_arrays_raises():
     both = mx.sym.Variable("a") + mx.sym.Variable("b")
     mod = mx.mod.Module(both, data_names=["a", "b"], label_names=None)
     mod.bind([("a", (2,)), ("b", (2,))], for_training=False)
@@ -200,7 +200,7 @@ def test_a_batch_with_too_few_arrays_names_what_is_needed():
         mod.forward(mx.io.DataBatch([mx.nd.ones(2)]))
 
 
-def test_inputs_with_time_first_are_split_over_devices_along_the_batch():
+def test_time_major_inputs_are_split_over_devices_by_batch():
     data = mx.sym.Variable("data")
     total = mx.sym.MakeLoss(mx.sym.sum(data, axis=0), name="total")
     mod = mx.mod.Module(total, label_names=None, context=[mx.cpu(0), mx.cpu(1)])
@@ -211,7 +211,7 @@ def test_inputs_with_time_first_are_split_over_devices_along_the_batch():
     assert [x.shape for x in mod.get_outputs(merge_multi_context=False)[0]] == [(2,), (2,)]
 
 
-def test_states_are_neither_parameters_nor_inputs():
+def test_state_names_are_neither_parameters_nor_inputs():
     data, state = mx.sym.Variable("data"), mx.sym.Variable("state", shape=(2, 2))
     out = mx.sym.Group([mx.sym.MakeLoss(data + state), mx.sym.BlockGrad(state + 1)])
     mod = mx.mod.Module(out, label_names=None, state_names=["state"],
@@ -226,7 +226,7 @@ def test_states_are_neither_parameters_nor_inputs():
     assert mod.get_params() == ({}, {})
 
 
-def test_symbol_groups_run_on_their_own_contexts():
+def test_ctx_groups_run_on_their_contexts():
     with mx.AttrScope(ctx_group="first"):
         fc = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc1")
     with mx.AttrScope(ctx_group="second"):
@@ -248,7 +248,7 @@ def test_symbol_groups_run_on_their_own_contexts():
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_a_checkpoint_with_states_continues_the_same(tmp_path, devices):
+def test_checkpoint_with_optimizer_states_resumes_training(tmp_path, devices):
     contexts = [mx.cpu(i) for i in range(devices)]
     data = mx.io.NDArrayIter(np.arange(24).reshape(8, 3) / 24, np.arange(8) % 4, 4)
     settings = {"learning_rate": 0.3, "momentum": 0.9}
@@ -278,7 +278,7 @@ def test_a_checkpoint_with_states_continues_the_same(tmp_path, devices):
     np.testing.assert_allclose(steps(again, 2), wanted, rtol=1e-6)
 
 
-def test_parameters_saved_by_one_are_loaded_by_another(tmp_path):
+def test_save_and_load_params(tmp_path):
     mod, other = ready(), bound()
     mod.save_params(str(tmp_path / "p"))
     other.load_params(str(tmp_path / "p"))
@@ -295,7 +295,7 @@ def iterator():
     return mx.io.NDArrayIter(np.arange(66).reshape(22, 3) / 66, np.arange(22) % 4, 8)
 
 
-def test_predict_leaves_padding_out_and_merges_if_wanted():
+def test_predict_removes_padding_and_can_merge_batches():
     mod = ready()
     assert mod.predict(iterator()).shape == (22, 4)
     parts = mod.predict(iterator(), merge_batches=False)
@@ -307,7 +307,7 @@ def test_predict_leaves_padding_out_and_merges_if_wanted():
         mod.predict(3)
 
 
-def test_score_stops_early_and_calls_back():
+def test_score_with_num_batch_and_callbacks():
     seen = []
     ready().score(iterator(), "acc", num_batch=2, epoch=7,
                   batch_end_callback=lambda p: seen.append((p.epoch, p.nbatch)),
@@ -315,7 +315,7 @@ def test_score_stops_early_and_calls_back():
     assert seen == [(7, 0), (7, 1), 2]
 
 
-def test_callbacks_see_the_variables_of_the_loop():
+def test_callbacks_receive_local_variables_of_fit():
     seen = {}
     mod = mx.mod.Module(net())
     mod.fit(iterator(), num_epoch=1, batch_end_callback=lambda p: seen.update(p.locals))
@@ -323,14 +323,14 @@ def test_callbacks_see_the_variables_of_the_loop():
     assert seen["self"] is mod
 
 
-def test_fit_says_when_there_is_no_data():
+def test_fit_without_data_raises():
     data = iterator()
     list(data)
     with pytest.raises(MXNetError, match="train_data gave no batch"):
         mx.mod.Module(net()).fit(data, num_epoch=1)
 
 
-def test_an_optimizer_made_outside_warns_of_its_scale():
+def test_optimizer_instance_with_default_rescale_grad_warns():
     mod = bound()
     mod.init_params()
     with pytest.warns(UserWarning, match=r"rescale_grad is not normalized.*1.0 vs. 0.125"):
@@ -338,7 +338,7 @@ def test_an_optimizer_made_outside_warns_of_its_scale():
     assert mod._optimizer.idx2name == {0: "fc_weight", 1: "fc_bias"}
 
 
-def test_a_monitor_watches_all_executors(caplog):
+def test_monitor_covers_all_executors(caplog):
     caplog.set_level(logging.INFO)
     mod = ready()
     monitor = mx.mon.Monitor(1, pattern=".*output")
@@ -349,7 +349,7 @@ def test_a_monitor_watches_all_executors(caplog):
         assert {row[1] for row in monitor.toc()} == {"fc_output", "softmax_output"}
 
 
-def test_a_monitor_tells_each_argument_once_whatever_shapes_came_before():
+def test_monitor_lists_each_argument_once_after_reshaping():
     mod = ready()
     mod.forward(batch(4))
     monitor = mx.mon.Monitor(1, pattern="data|fc_weight", sort=True)
@@ -370,7 +370,7 @@ def test_all_parameters_are_updated_by_one_call():
     assert calls == [[0, 1]]
 
 
-def test_any_store_that_can_sum_is_enough():
+def test_custom_kvstore_that_only_sums():
     store = mx.kvstore.create("teststore")
     mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)])
     one = mx.mod.Module(net())
@@ -385,7 +385,7 @@ def test_any_store_that_can_sum_is_enough():
 
 
 class RecordingStore(mx.kvstore.KVStoreBase):
-    """A user's own store, which keeps what the module asks for."""
+    """A custom store that records the calls of the module."""
 
     type, rank, num_workers = "recording", 0, 1
 
@@ -407,7 +407,7 @@ class RecordingStore(mx.kvstore.KVStoreBase):
 
 
 @pytest.mark.parametrize("can_update", [True, False])
-def test_a_users_store_is_called_key_by_key(can_update):
+def test_custom_kvstore_is_called_key_by_key(can_update):
     store = RecordingStore(can_update)
     mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)], fixed_param_names=["fc_weight"])
     mod.bind([("data", (4, 3))], [("softmax_label", (4,))])
@@ -422,7 +422,7 @@ def test_a_users_store_is_called_key_by_key(can_update):
     ]
 
 
-def test_a_list_of_batches_is_one_batch_for_each_device():
+def test_list_of_batches_has_one_batch_for_each_device():
     mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)])
     mod.bind([("data", (4, 3))], [("softmax_label", (4,))])
     mod.init_params(mx.init.One())
@@ -432,7 +432,7 @@ def test_a_list_of_batches_is_one_batch_for_each_device():
     assert metric.num_inst == 4
 
 
-def test_too_many_devices_for_a_batch_are_refused():
+def test_batch_smaller_than_the_number_of_devices_raises():
     mod = mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)])
     with pytest.raises(ValueError, match="Too many slices"):
         mod.bind([("data", (1, 3))], [("softmax_label", (1,))])
@@ -440,7 +440,7 @@ def test_too_many_devices_for_a_batch_are_refused():
         mx.mod.Module(net(), context=[mx.cpu(0), mx.cpu(1)], work_load_list=[1])
 
 
-def test_backward_needs_training():
+def test_backward_without_for_training_raises():
     mod = bound(for_training=False)
     mod.init_params()
     mod.forward(batch())
@@ -460,7 +460,7 @@ def test_out_grads_are_split_over_devices():
     assert mod.get_input_grads()[0].asnumpy().ravel().tolist() == [1, 2, 3, 4]
 
 
-def test_fit_is_done_with_a_batch_before_it_asks_for_the_next():
+def test_fit_finishes_a_batch_before_fetching_the_next():
     newest = []
 
     class Batch:
@@ -503,7 +503,7 @@ def arrays():
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_as_mxnet(name, arrays):
+def test_programs_match_mxnet(name, arrays):
     program, settings = PROGRAMS[name]
     found = program(mx, **settings)
     wanted = {
@@ -523,7 +523,7 @@ def assert_same_lines(found, wanted):
     np.testing.assert_allclose(numbers, others, atol=1e-5)
 
 
-# Which indices an optimizer meets in MXNet: (store, devices, updates on the store are allowed).
+# Optimizer indices in MXNet, by (store, devices, whether the store may update).
 INDICES = {
     (None, 1, "1"): [0, 1],
     (None, 2, "1"): [0, 2, 1, 3],
@@ -537,7 +537,7 @@ INDICES = {
 
 
 @pytest.mark.filterwarnings("ignore:Optimizer created manually", "ignore:mxnet.model.FeedForward")
-def test_optimizers_meet_numbers_or_names_as_in_mxnet(monkeypatch):
+def test_optimizer_index_type_matches_mxnet(monkeypatch):
     class Recording(mx.optimizer.Optimizer):
         def update(self, index, weight, grad, state):
             if index not in met:

@@ -1,4 +1,4 @@
-"""Modules of buckets, in a row, and in Python."""
+"""BucketingModule, SequentialModule and Python modules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def live_bytes():
     )
 
 
-def test_buckets_take_turns_in_the_same_memory():
+def test_buckets_share_memory():
     gc.collect()
     # Tensors of other tests count as well; held here, they count the same each time.
     others = [t for t in gc.get_objects() if type(t) is torch.Tensor]
@@ -69,7 +69,7 @@ def test_buckets_take_turns_in_the_same_memory():
     del others
 
 
-def test_modules_tell_the_memory_of_their_results():
+def test_total_exec_bytes_is_size_of_results():
     wide = mx.sym.broadcast_axis(mx.sym.var("data"), axis=0, size=512)
     mod = mx.mod.Module(mx.sym.sum(wide), label_names=[])
     assert mod._total_exec_bytes == 0
@@ -77,7 +77,7 @@ def test_modules_tell_the_memory_of_their_results():
     assert mod._total_exec_bytes == 4
 
 
-def test_outputs_that_are_held_survive_the_next_bucket():
+def test_outputs_are_not_overwritten_by_the_next_bucket():
     mod = bucketing()
     mod.forward(batch(4), is_train=False)
     held = mod.get_outputs()[0]
@@ -101,7 +101,7 @@ def test_buckets_share_parameters_gradients_and_optimizer():
     assert len(mod.get_params()[0]) == 3
 
 
-def test_buckets_use_the_input_memory_of_the_largest():
+def test_buckets_share_the_input_memory_of_the_largest():
     mod = bucketing()
     mod.forward(batch(4))
     largest = mod._buckets[8]._exec_group.execs[0].arg_dict["data"]
@@ -111,14 +111,14 @@ def test_buckets_use_the_input_memory_of_the_largest():
     assert largest.asnumpy().ravel()[:8].tolist() == [7.0] * 8
 
 
-def test_preparing_a_batch_binds_its_bucket_and_stays_where_it_is():
+def test_prepare_binds_a_bucket_without_switching_to_it():
     mod = bucketing()
     mod.prepare(batch(4))
     assert mod._curr_bucket_key == 8
     assert 4 in mod._buckets
 
 
-def test_a_parameter_of_one_bucket_alone_is_refused():
+def test_parameter_of_only_one_bucket_raises():
     def odd(length):
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name=f"fc{length}")
         return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
@@ -128,7 +128,7 @@ def test_a_parameter_of_one_bucket_alone_is_refused():
         mod.forward(batch(4))
 
 
-def test_a_parameter_that_depends_on_the_bucket_is_refused():
+def test_parameter_shape_that_differs_between_buckets_raises():
     def odd(length):
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, name="fc")
         return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
@@ -137,7 +137,7 @@ def test_a_parameter_that_depends_on_the_bucket_is_refused():
         bucketing(odd).forward(batch(4))
 
 
-def test_buckets_are_saved_and_loaded(tmp_path):
+def test_save_and_load_bucketing_checkpoint(tmp_path):
     mod = bucketing()
     mod.forward_backward(batch(4))
     mod.update()
@@ -179,7 +179,7 @@ def row():
                    auto_wiring=True)  # fmt: skip
 
 
-def test_a_row_tells_its_ends():
+def test_sequential_module_names_and_shapes():
     mod = row()
     assert (mod.data_names, mod.output_names) == (["data"], ["softmax_output"])
     mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
@@ -192,7 +192,7 @@ def test_a_row_tells_its_ends():
         mod.get_input_grads()
 
 
-def test_a_row_saves_and_loads_its_parameters(tmp_path):
+def test_sequential_module_save_and_load_params(tmp_path):
     mods = [row(), row()]
     for mod in mods:
         mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
@@ -203,7 +203,7 @@ def test_a_row_saves_and_loads_its_parameters(tmp_path):
     assert_equal_up_to_rounding(*outs)
 
 
-def test_mistakes_with_rows():
+def test_invalid_sequential_modules_raise():
     with pytest.raises(AssertionError, match='Unknown meta "take_label"'):
         mx.mod.SequentialModule().add(None, take_label=True)
     with pytest.raises(AssertionError, match="empty"):
@@ -214,7 +214,7 @@ def test_mistakes_with_rows():
         mod.init_params()
 
 
-def test_a_python_loss_needs_its_gradient():
+def test_python_loss_module_without_grad_func_raises():
     mod = mx.mod.PythonLossModule()
     mod.bind([("data", (2, 3))], [("softmax_label", (2,))])
     mod.init_params()
@@ -226,7 +226,7 @@ def test_a_python_loss_needs_its_gradient():
         mod.backward(1)
 
 
-def test_a_module_in_python_computes_anything():
+def test_custom_python_module():
     class Double(mx.mod.PythonModule):
         def __init__(self):
             super().__init__(["data"], None, ["out"])

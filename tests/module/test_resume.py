@@ -1,4 +1,4 @@
-"""What `fit(resume=...)` keeps, and what it refuses."""
+"""`fit(resume=...)`: what it restores, and when it raises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Killed(BaseException):
 
 
 class NoisyIter(mx.io.DataIter):
-    """An iterator of a user: it shuffles by NumPy and changes its data at random."""
+    """A custom iterator that shuffles with NumPy and adds random noise."""
 
     def __init__(self, count=20, size=4):
         super().__init__(size)
@@ -47,7 +47,7 @@ def net(hidden=4):
 
 
 def train(make_data, make_module, prefix=None, kill_after=None, every=1, optimizer="adam"):
-    """Train as a script would, perhaps dying after some batches; return the parameters."""
+    """Train like a script, optionally killed after some batches; return the parameters."""
     mx.random.seed(0)
     np.random.seed(0)  # noqa: NPY002
     data, mod = make_data(), make_module()
@@ -131,17 +131,17 @@ CASES = {
 
 @pytest.mark.parametrize("kill_after", [2, 9])
 @pytest.mark.parametrize("case", CASES)
-def test_every_kind_of_run_continues_to_the_same_result(case, kill_after, tmp_path):
+def test_killed_training_of_every_kind_resumes_bit_for_bit(case, kill_after, tmp_path):
     whole = train(*CASES[case])
     assert train(*CASES[case], tmp_path / "r", kill_after) is None
     again = train(*CASES[case], tmp_path / "r")
-    # Equal bits: the promise of `resume`. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as `resume` promises: the same kernels run on arrays of the same shapes.
     for name, value in whole.items():
         np.testing.assert_array_equal(again[name], value, err_msg=name)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "nadam", "ftml", "signum", "adagrad", "lamb"])
-def test_every_optimizer_continues(optimizer, tmp_path):
+def test_killed_training_resumes_with_every_optimizer(optimizer, tmp_path):
     case = CASES["own iterator"]
     whole = train(*case, optimizer=optimizer)
     assert train(*case, tmp_path / "r", 7, optimizer=optimizer) is None
@@ -150,19 +150,19 @@ def test_every_optimizer_continues(optimizer, tmp_path):
         np.testing.assert_array_equal(again[name], value, err_msg=name)
 
 
-def test_the_state_of_another_network_is_refused(tmp_path):
+def test_resume_with_a_different_network_raises(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     with pytest.raises(MXNetError, match=r"another network: 'arg:fc_bias' is 5 float32 here"):
         train(NoisyIter, lambda: mx.mod.Module(net(5)), tmp_path / "r")
 
 
-def test_the_state_of_other_devices_is_refused(tmp_path):
+def test_resume_with_a_different_number_of_devices_raises(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     with pytest.raises(MXNetError, match=r"of 1 device\(s\), this module has 2"):
         train(*CASES["apart"], tmp_path / "r")
 
 
-def test_a_damaged_state_is_refused(tmp_path):
+def test_resume_from_a_damaged_file_raises(tmp_path):
     place = tmp_path / "r-resume.params"
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     whole = place.read_bytes()
@@ -175,12 +175,12 @@ def test_a_damaged_state_is_refused(tmp_path):
         train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
 
 
-def test_resume_every_needs_a_place():
+def test_resume_every_without_a_prefix_raises():
     with pytest.raises(ValueError, match="resume=prefix"):
         mx.mod.Module(net()).fit(NoisyIter(), num_epoch=1, resume_every=3)
 
 
-def test_the_file_holds_the_symbol_and_can_be_read_as_parameters(tmp_path):
+def test_resume_file_contains_the_symbol_and_parameters(tmp_path):
     train(NoisyIter, lambda: mx.mod.Module(net()), tmp_path / "r")
     state = tree_file.read(tmp_path / "r-resume.params")
     assert mx.sym.load_json(state["symbol"]).list_outputs() == ["softmax_output"]
@@ -188,7 +188,7 @@ def test_the_file_holds_the_symbol_and_can_be_read_as_parameters(tmp_path):
     assert "tree" in mx.nd.load(str(tmp_path / "r-resume.params"))
 
 
-def test_random_streams_come_back():
+def test_random_states_are_restored():
     import random
 
     before = get_random_states()

@@ -31,7 +31,7 @@ def test_asnumpy_is_a_copy():
     assert x.asnumpy().tolist() == [1, 1]
 
 
-def test_from_numpy_shares_and_protects():
+def test_from_numpy_shares_memory_and_makes_it_read_only():
     host = np.array([1.0, 2.0], dtype="float32")
     x = nd.from_numpy(host)
     x[:] = 7
@@ -43,7 +43,7 @@ def test_from_numpy_shares_and_protects():
         nd.from_numpy(np.ones((4, 4), dtype="float32").T[::2])
 
 
-def test_torch_shares_both_ways():
+def test_to_and_from_torch_share_memory():
     tensor = torch.zeros(3)
     x = nd.from_torch(tensor)
     x += 1
@@ -53,7 +53,7 @@ def test_torch_shares_both_ways():
     assert nd.array(torch.ones(2, dtype=torch.int64)).dtype is np.float32
 
 
-def test_recorded_results_give_plain_tensors():
+def test_to_torch_of_recorded_results_does_not_require_grad():
     x = nd.ones((2,))
     x.attach_grad()
     with mx.autograd.record():
@@ -62,7 +62,7 @@ def test_recorded_results_give_plain_tensors():
     assert y.asnumpy().tolist() == [2, 2]
 
 
-def test_dlpack_shares_both_ways():
+def test_to_and_from_dlpack_share_memory():
     x = nd.zeros((2, 2))
     tensor = torch.from_dlpack(x)
     tensor[0, 0] = 3
@@ -74,7 +74,7 @@ def test_dlpack_shares_both_ways():
     assert nd.from_dlpack(nd.to_dlpack_for_read(x)).shape == (2, 2)
 
 
-def test_pickles_keep_values_types_and_contexts():
+def test_pickles_keep_values_dtypes_and_contexts():
     x = nd.array([1, 2], dtype="int64", ctx=mx.cpu(1))
     y = pickle.loads(pickle.dumps(x))
     assert y.asnumpy().tolist() == [1, 2] and y.dtype is np.int64
@@ -89,14 +89,14 @@ def test_deep_copies_are_independent():
 
 
 @pytest.mark.parametrize("make", [nd.array, mx.np.array], ids=["nd", "np"])
-def test_bfloat16_comes_back_from_numpy(make):
+def test_bfloat16_roundtrip_through_numpy(make):
     bits = nd.array([1.0, 2.5], dtype="bfloat16").asnumpy()
     assert make(bits, dtype="bfloat16").astype("float32").asnumpy().tolist() == [1.0, 2.5]
     other = np.array([1.0, 2.5], dtype=pytest.importorskip("ml_dtypes").bfloat16)
     assert make(other, dtype="float32").asnumpy().tolist() == [1.0, 2.5]
 
 
-def test_bfloat16_shows_its_bits():
+def test_bfloat16_asnumpy_keeps_the_bits():
     x = nd.cast(nd.array([1.0, 2.5]), dtype=mx.dtypes.bfloat16)
     assert x.dtype == mx.dtypes.bfloat16
     assert x.asnumpy().view("uint16").tolist() == [0x3F80, 0x4020]
@@ -118,7 +118,7 @@ def test_save_and_load(tmp_path, form):
     assert type(again) is type(found)
 
 
-def test_saving_something_else_is_refused(tmp_path):
+def test_saving_non_arrays_raises(tmp_path):
     with pytest.raises(ValueError, match="NDArray"):
         nd.save(str(tmp_path / "x"), 5)
     with pytest.raises(TypeError, match="NDArray"):
@@ -126,13 +126,13 @@ def test_saving_something_else_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_notebooks_get_a_table():
+def test_repr_html_is_a_table():
     page = nd.array([[1, 2], [3, 4]])._repr_html_()
     assert page.startswith("<table>") and "2x2" in page and page.count("<td>") == 4
     assert "<pre>" in nd.zeros((2, 2, 2))._repr_html_()
 
 
-def test_numpy_functions_take_arrays():
+def test_numpy_functions_accept_arrays():
     x = nd.array([1, 2])
     assert np.array_equal(x, [1, 2]) and np.all(x)
 
@@ -152,12 +152,12 @@ def test_numpy_functions_take_arrays():
         (lambda: nd.relu(np.ones(2)), "NDArray"),
     ],
 )
-def test_errors_say_what_is_wrong(call, words):
+def test_invalid_calls_raise(call, words):
     with pytest.raises((mx.MXNetError, TypeError), match=words):
         call()
 
 
-def test_rows_and_parts_by_their_old_names_share_memory():
+def test_private_at_and_slice_share_memory():
     x = nd.arange(12).reshape((4, 3))
     x._at(-1)[:] = 7
     x._slice(0, 2)[:] = 5
@@ -169,7 +169,7 @@ def test_rows_and_parts_by_their_old_names_share_memory():
         x._at(-9)
 
 
-def test_a_context_may_be_given_by_its_printed_form():
+def test_context_as_a_string():
     for make in (nd.zeros, nd.ones, nd.arange, nd.eye):
         assert make(2, ctx="cpu(1)").context == mx.cpu(1)
     with pytest.raises(mx.MXNetError, match="'5' is not a context"):
@@ -183,11 +183,11 @@ def test_shapes_with_non_integers_raise(shape):
 
 
 @pytest.mark.parametrize("shape", [2, [2], np.int64(2), np.array([2])], ids=repr)
-def test_shapes_may_be_lists_and_of_numpy_numbers(shape):
+def test_shapes_as_lists_and_numpy_integers(shape):
     assert nd.zeros(shape).shape == (2,)
 
 
-def test_concatenate_says_what_does_not_fit():
+def test_concatenate_of_incompatible_arrays_raises():
     with pytest.raises(AssertionError, match=r"\(2, 3\) float32, \(3, 5\) float32"):
         nd.concatenate([nd.ones((2, 3)), nd.ones((3, 5))])
     with pytest.raises(AssertionError, match="int32"):
@@ -202,7 +202,7 @@ def test_copying_an_array_to_itself_warns():
 
 
 @pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
-def test_numpy_arrays_in_opposite_order(module):
+def test_numpy_arrays_with_negative_strides(module):
     """NumPy calls a flipped axis of one element contiguous; torch has no negative strides."""
     array = module.array([10.0, 20, 30])
     order, values = np.arange(3)[::-1], np.arange(3.0)[::-1]
@@ -238,7 +238,7 @@ def test_numpy_arrays_in_opposite_order(module):
     assert array[mask].asnumpy().tolist() == ([30] if module is mx.np else [10, 10, 20])
 
 
-def test_opposite_order_in_executors():
+def test_executors_accept_numpy_arrays_with_negative_strides():
     executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(3,))
     values = np.arange(3.0, dtype="float32")[::-1]
     assert executor.forward(is_train=True, x=values)[0].asnumpy().tolist() == [4, 2, 0]
@@ -246,14 +246,14 @@ def test_opposite_order_in_executors():
     assert executor.grad_arrays[0].asnumpy().tolist() == [4, 2, 0]
 
 
-def test_shared_memory_of_a_flipped_column_is_that_of_numpy():
+def test_from_numpy_of_a_flipped_column_shares_memory():
     host = np.ones((3, 1), dtype="float32")
     x = nd.from_numpy(host[:, ::-1])
     x[:] = 7
     assert host.tolist() == [[7], [7], [7]]
 
 
-def test_dlpack_exports_compact_memory():
+def test_dlpack_exports_contiguous_memory():
     x = nd.arange(6).reshape((2, 3))
     x.attach_grad()
     with mx.autograd.record():
@@ -276,7 +276,7 @@ def test_dlpack_exports_compact_memory():
     check_each(arrays, check)
 
 
-def test_views_of_one_element_and_empty_sparse_arrays_are_saved_and_pickled(tmp_path):
+def test_one_element_views_and_empty_sparse_arrays_are_pickled(tmp_path):
     csr, rows = nd.sparse.csr_matrix, nd.sparse.row_sparse_array
     arrays = {
         "element": nd.arange(6).reshape((1, 6))[:, 3],
@@ -303,7 +303,7 @@ def test_views_of_one_element_and_empty_sparse_arrays_are_saved_and_pickled(tmp_
     tuple(map(int, np.__version__.split(".")[:2])) < (2, 4),
     reason="NumPy before 2.4 asks for `dtype`, which is a scalar type as in MXNet",
 )
-def test_numpy_takes_arrays_as_types():
+def test_arrays_as_numpy_dtype():
     arrays = {
         "float32": nd.ones((2, 3)),
         "int8": nd.ones((2,), dtype="int8"),

@@ -1,4 +1,4 @@
-"""Classic arrays: other spellings, indices, operators, recorded writes, and MXNet's answers."""
+"""NDArray: indexing, operators, recorded writes, and results of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.expressions import Expressions
 from tests.golden.record.array_expressions import EXPRESSIONS, SETUP, WRITING
 
 
-def test_one_element_is_formatted_as_a_number():
+def test_format_of_one_element_arrays():
     assert f"{nd.array([1.23456]):.3f}" == "1.235"
     assert f"{nd.array(7, dtype='int32'):05d}" == "00007"
     assert f"{nd.ones((1,))}" == str(nd.ones((1,)))
@@ -26,7 +26,7 @@ def test_one_element_is_formatted_as_a_number():
         f"{nd.ones((2,)):.3f}"
 
 
-def test_numbers_of_one_element_are_scalars_of_numpy():
+def test_reductions_of_asnumpy_are_numpy_scalars():
     one = nd.array([4.0]).asnumpy()
     for number in (one.sum(), one.mean(), one.max(), np.sum(one), one.dot(one), np.median(one)):
         assert type(number) is np.float32
@@ -36,7 +36,7 @@ def test_numbers_of_one_element_are_scalars_of_numpy():
     assert repr(0.5 * one) == "array([2.], dtype=float32)"
 
 
-def test_products_of_matrices():
+def test_matmul_operator():
     a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
     np.testing.assert_allclose((nd.array(a) @ nd.array(b)).asnumpy(), a @ b)
     np.testing.assert_allclose((nd.array(a) @ nd.array(b[:, 0])).asnumpy(), a @ b[:, 0])
@@ -51,7 +51,7 @@ def test_products_of_matrices():
         nd.array(a) @ 3
 
 
-def test_products_have_gradients():
+def test_matmul_operator_gradient():
     x = nd.ones((1, 2))
     x.attach_grad()
     with mx.autograd.record():
@@ -60,17 +60,17 @@ def test_products_have_gradients():
     assert x.grad.asnumpy().tolist() == [[1, 2]]
 
 
-def test_numpy_is_asnumpy():
+def test_numpy_method_equals_asnumpy():
     assert nd.ones((2,)).numpy().tolist() == [1, 1]
 
 
-def test_an_array_stands_for_its_data_type():
-    """Sockeye writes ``output.astype(label)``."""
+def test_astype_accepts_an_array_as_dtype():
+    """Sockeye calls ``output.astype(label)``."""
     assert mx.nd.ones(2).astype(mx.nd.ones(1, dtype="int32")).dtype == np.int32
     assert mx.nd.ones(2).astype(np.ones(1)).dtype == np.float64
 
 
-# -- reading and writing parts of arrays: lists of indices, alone and beside slices and numbers -
+# -- advanced indexing and assignment -----------------------------------------------------------
 
 
 KEYS = [
@@ -88,7 +88,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_tuples_inside_a_key_are_lists_of_indices(key):
+def test_tuples_in_a_key_are_advanced_indices(key):
     values = np.arange(24, dtype="float32").reshape(2, 3, 4)
     array = nd.array(values)
     np.testing.assert_array_equal(array[key].asnumpy(), values[key])
@@ -132,7 +132,7 @@ def test_keys_can_mix_lists_slices_and_numbers(key):
 
 @pytest.mark.parametrize("key", [[0, 2], (slice(None), [1, 0]), slice(1, 3)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "int32", "uint8"])
-def test_values_take_the_type_of_the_array(key, dtype):
+def test_assigned_values_are_cast_to_the_dtype_of_the_array(key, dtype):
     whole = np.arange(np.zeros((3, 2))[key].size).reshape(np.zeros((3, 2))[key].shape)
     expected = np.zeros((3, 2), dtype)
     expected[key] = whole
@@ -142,20 +142,20 @@ def test_values_take_the_type_of_the_array(key, dtype):
         np.testing.assert_array_equal(array.asnumpy(), expected)
 
 
-def test_lists_that_do_not_fit_together():
+def test_index_lists_of_different_lengths_raise():
     with pytest.raises(IndexError, match="shape mismatch"):
         nd.zeros((2, 3, 4))[[0, 1], [0, 1, 2], 0]
 
 
-def test_tuples_inside_a_key_stay_in_range():
+def test_out_of_range_tuples_in_a_key_raise():
     with pytest.raises(IndexError):
         nd.zeros((2, 3))[0, (1, 3)]
 
 
-# -- signs between arrays and numbers, where their short way could go wrong ---------------------
+# -- operators with scalars, which have a fast path ---------------------------------------------
 
 
-def test_in_place_with_an_overlapping_part_of_the_same_memory():
+def test_in_place_operators_on_overlapping_views():
     x = nd.array([1, 2, 3, 4])
     x[0:3] += x[1:4]
     assert x.asnumpy().tolist() == [3, 5, 7, 4]
@@ -164,10 +164,10 @@ def test_in_place_with_an_overlapping_part_of_the_same_memory():
     assert x.asnumpy().tolist() == [3, 8, 12, 4]
 
 
-def test_in_place_keeps_the_memory_and_the_shape():
+def test_in_place_operators_keep_memory_and_shape():
     x, y = nd.ones((2, 3)), nd.ones((3,))
     memory = x.handle.data_ptr()
-    for _ in range(2):  # the second time the numbers are known
+    for _ in range(2):  # the second time the scalars are cached
         x += 1
         x *= 2.0
         x -= y
@@ -178,7 +178,7 @@ def test_in_place_keeps_the_memory_and_the_shape():
         y += x
 
 
-def test_in_place_inside_record_is_refused():
+def test_in_place_operators_on_recorded_arrays_raise():
     x = nd.ones((2,))
     x.attach_grad()
     with autograd.record():
@@ -188,7 +188,7 @@ def test_in_place_inside_record_is_refused():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
-def test_a_number_means_the_same_every_time(dtype):
+def test_scalar_operands_give_equal_results_when_repeated(dtype):
     x = nd.array([1, 2, 3], dtype=dtype)
     for _ in range(3):
         assert (x + 1.5).asnumpy().tolist() == (np.array([1, 2, 3]) + 1.5).astype(dtype).tolist()
@@ -196,7 +196,7 @@ def test_a_number_means_the_same_every_time(dtype):
         assert (3 - x).asnumpy().tolist() == [2, 1, 0]
 
 
-def test_the_sign_of_zero():
+def test_division_by_negative_zero():
     x = nd.array([1.0])
     for _ in range(2):
         assert (x / 0).asscalar() == math.inf and (x / -0.0).asscalar() == -math.inf
@@ -209,7 +209,7 @@ def test_comparisons_broadcast():
     assert (x >= x).asnumpy().tolist() == [[1], [1]]
 
 
-def test_mixed_types_are_refused_whatever_came_before():
+def test_mixed_dtypes_raise_also_after_cached_calls():
     x, y = nd.ones((2,)), nd.ones((2,), dtype="int32")
     assert (x + x).asnumpy().tolist() == [2, 2]
     for _ in range(2):
@@ -219,7 +219,7 @@ def test_mixed_types_are_refused_whatever_came_before():
             x += y
 
 
-# -- whole arrays that are written while recording keep their gradients, as in MXNet 1.9.1 ------
+# -- assignments to whole arrays while recording ------------------------------------------------
 
 
 def gradient(function, make=nd.array):
@@ -242,11 +242,11 @@ def written(key, make_zeros=nd.zeros, shape=(3,)):
 
 @pytest.mark.parametrize("key", [slice(None), Ellipsis, slice(0, 3), ()])
 @pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
-def test_writing_a_whole_array_keeps_gradients(module, key):
+def test_assigning_a_whole_array_keeps_gradients(module, key):
     assert_array_equal(gradient(written(key, module.zeros), module.array), [2, 4, 6])
 
 
-def test_a_written_array_may_broadcast():
+def test_assigned_array_is_broadcast_with_gradients():
     assert_array_equal(gradient(written(slice(None), shape=(2, 3))), [4, 8, 12])
 
 
@@ -256,7 +256,7 @@ PARTS = (0, slice(0, 1), (FULL, 1), (0, None), [0, 1], np.array([0, 2]), slice(N
 
 
 @pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
-def test_writes_of_any_type_are_recorded_or_refused(module):
+def test_assignments_of_any_dtype_are_recorded_or_raise(module):
     def check(case):
         key, dtype, value_dtype = case
         x = module.zeros((3, 2), dtype=dtype)
@@ -278,7 +278,7 @@ def test_writes_of_any_type_are_recorded_or_refused(module):
     check_each({f"{k} {t}": (k, *t) for k in PARTS for t in types}, refuse)
 
 
-def test_first_axes_of_size_one_of_a_written_array_are_left_out():
+def test_assigned_array_with_extra_leading_axes_keeps_gradients():
     def write(x):
         y = nd.zeros((3,))
         y[:] = x.reshape((1, 1, 3))
@@ -292,18 +292,18 @@ def test_copyto_keeps_gradients(dtype):
     assert_array_equal(gradient(lambda x: x.copyto(nd.zeros(3, dtype=dtype)) * 2), [2, 2, 2])
 
 
-def test_array_of_a_recorded_array_keeps_gradients():
+def test_array_constructor_keeps_gradients():
     assert_array_equal(gradient(lambda x: nd.array(x, dtype="float64") * 3), [3, 3, 3])
     assert_array_equal(gradient(lambda x: mx.np.array(x) * 3, mx.np.array), [3, 3, 3])
 
 
 @pytest.mark.parametrize("module", [mx.nd, mx.np], ids=["nd", "np"])
-def test_writing_a_recorded_array_into_a_part_is_refused(module):
+def test_assigning_a_recorded_array_to_a_slice_raises(module):
     with pytest.raises(mx.MXNetError, match="Inplace operations"):
         gradient(written(0, module.zeros, (2, 3)), module.array)
 
 
-def test_constants_may_be_written_into_parts():
+def test_assigning_constants_to_slices_keeps_gradients():
     def write(x):
         y = nd.zeros(3)
         y[:] = 1
@@ -313,7 +313,7 @@ def test_constants_may_be_written_into_parts():
     assert_array_equal(gradient(write), [1, 2, 1])
 
 
-def test_a_written_array_stays_in_place():
+def test_assignment_while_recording_updates_views():
     y = nd.zeros(3)
     part = y[1:]
     x = nd.array([1, 2, 3])
@@ -323,29 +323,29 @@ def test_a_written_array_stays_in_place():
     assert_array_equal(part.asnumpy(), [2, 3])
 
 
-def test_shapes_that_do_not_fit_are_refused():
+def test_assigning_incompatible_shapes_raises():
     with pytest.raises(ValueError, match=r"shape \(3,\) cannot be written"):
         gradient(written(slice(None), shape=(2, 2)))
 
 
-# -- reading, writing, views, arithmetic and methods of arrays give what MXNet 1.9.1 gave -------
+# -- expressions recorded from MXNet 1.9.1 ------------------------------------------------------
 
 
 RECORDED = Expressions("array_expressions.json", SETUP, {"mx": mx, "nd": mx.nd, "np": np})
 
 
-def test_expressions() -> None:
-    """Values, shapes, dtypes, printed forms, or an error of the same kind."""
+def test_expressions_match_mxnet() -> None:
+    """Compare values, shapes, dtypes, reprs, or error types."""
     check_each({e: e for e in EXPRESSIONS}, RECORDED.check)
 
 
-def test_writing() -> None:
-    """What a statement leaves behind, in the array itself or through a view."""
+def test_assignments_match_mxnet() -> None:
+    """Compare the array after a statement, also through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
 
 
-def test_the_method_broadcast_like_takes_arrays_with_more_axes():
+def test_broadcast_like_method_accepts_more_axes():
     y = nd.ones((2, 3))
     assert_array_equal(gradient(lambda x: x.broadcast_like(y) * y), [2, 2, 2])
     x = nd.array([1, 2, 3])
@@ -390,7 +390,7 @@ SLICES = [
 
 
 @pytest.mark.parametrize(("shape", "part", "expected"), SLICES)
-def test_contiguous_slices_share_memory_and_others_do_not(shape, part, expected):
+def test_only_contiguous_slices_share_memory(shape, part, expected):
     x = nd.ones(shape)
     part(x)[:] = 5
     check(x, expected)

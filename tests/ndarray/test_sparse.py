@@ -1,4 +1,4 @@
-"""Sparse arrays beyond what the golden programs show: memory, files, warnings, SciPy."""
+"""Sparse arrays: memory, files, warnings, SciPy, and results of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def array(request):
     return nd.array(VALUES).tostype(request.param)
 
 
-def test_classes_are_ndarrays(array):
+def test_sparse_classes_are_subclasses_of_ndarray(array):
     assert isinstance(array, nd.NDArray) and isinstance(array, sparse.BaseSparseNDArray)
     assert (
         type(array).__name__ == {"csr": "CSRNDArray", "row_sparse": "RowSparseNDArray"}[array.stype]
@@ -48,24 +48,24 @@ def test_each_storage_fallback_warns_once(array):
         nd.cos(array)
 
 
-def test_the_warning_can_be_switched_off(array, monkeypatch):
+def test_storage_fallback_warning_can_be_disabled(array, monkeypatch):
     monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
     np.testing.assert_allclose(nd.exp(array).asnumpy(), np.exp(VALUES), rtol=1e-6)
 
 
-def test_parts_are_copies(array):
+def test_data_attribute_is_a_copy(array):
     array.data[:] = 9
     assert_array_equal(array.asnumpy(), VALUES)
 
 
-def test_dense_form_of_full_rows_is_a_copy():
+def test_tostype_default_of_full_row_sparse_is_a_copy():
     rows = nd.ones((2, 2)).tostype("row_sparse")
     dense = rows.tostype("default")
     dense[:] = 5
     assert_array_equal(rows.asnumpy(), np.ones((2, 2)))
 
 
-def test_saved_and_loaded(array, tmp_path):
+def test_save_and_load(array, tmp_path):
     nd.save(str(tmp_path / "x"), {"x": array, "y": nd.ones((2,))})
     loaded = nd.load(str(tmp_path / "x"))
     assert loaded["x"].stype == array.stype and loaded["y"].stype == "default"
@@ -78,7 +78,7 @@ def test_deep_copies_do_not_share_memory(array):
     assert_array_equal(array.asnumpy(), VALUES)
 
 
-def test_iteration_ends():
+def test_iteration_over_rows():
     rows = [r.asnumpy() for r in nd.array(VALUES).tostype("csr")]
     assert_array_equal(np.concatenate(rows), VALUES)
 
@@ -93,26 +93,26 @@ def test_to_and_from_scipy():
     assert_array_equal(sparse.array(twice).asnumpy(), [[3, 0]])
 
 
-def test_writing_into_dense_memory_that_is_not_there_is_refused(array):
+def test_writable_of_sparse_arrays_raises(array):
     from mxnet.runtime.array import writable
 
     with pytest.raises(MXNetError, match="no dense memory"):
         writable(array)
 
 
-def test_numbers_on_the_left_come_first(array):
+def test_subtract_with_a_scalar_on_the_left(array):
     # MXNet 1.9.1 computes x - 2 here.
     with pytest.warns(UserWarning, match="_rminus_scalar"):
         assert_array_equal(sparse.subtract(2, array).asnumpy(), 2 - VALUES)
 
 
-def test_method_retain_keeps_rows():
+def test_retain_method():
     rows = nd.array(VALUES).tostype("row_sparse").retain(nd.array([2]))
     assert_array_equal(rows.indices.asnumpy(), [2])
     assert_array_equal(rows.data.asnumpy(), VALUES[2:])
 
 
-def test_gradients_add_up_by_rows():
+def test_row_sparse_gradients_accumulate_by_rows():
     weight = nd.ones((5, 2))
     weight.attach_grad("add", stype="row_sparse")
     for index in (1, 3, 1):
@@ -123,7 +123,7 @@ def test_gradients_add_up_by_rows():
     assert_array_equal(weight.grad.data.asnumpy(), [[2, 2], [1, 1]])
 
 
-def test_a_dense_gradient_array_takes_sparse_gradients():
+def test_sparse_gradients_are_written_to_dense_arrays():
     weight = nd.ones((3, 2))
     weight.attach_grad()
     with mx.autograd.record():
@@ -145,7 +145,7 @@ def test_training_a_linear_model_on_csr_data():
     np.testing.assert_allclose(sparse.dot(data, weight).asnumpy(), wanted.asnumpy(), atol=1e-3)
 
 
-def test_row_sparse_weights_learn():
+def test_row_sparse_weights_are_updated():
     weight = nd.ones((4, 2)).tostype("row_sparse")
     weight.attach_grad()
     with mx.autograd.record():
@@ -156,21 +156,21 @@ def test_row_sparse_weights_learn():
     assert_array_equal(weight.asnumpy(), [[1, 1], [0.5, 0.5], [0.5, 0.5], [1, 1]])
 
 
-def test_weights_that_lack_rows_are_not_updated():
+def test_updating_weights_with_missing_rows_raises():
     weight = sparse.row_sparse_array(([[1, 2]], [0]), shape=(3, 2))
     grad = sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))
     with pytest.raises(MXNetError, match="store all its rows"):
         nd.sgd_update(weight, grad, lr=0.1, out=weight)
 
 
-def test_updates_without_out_leave_the_weight_alone():
+def test_updates_without_out_do_not_change_the_weight():
     weight, grad = nd.ones((3, 2)), sparse.row_sparse_array(([[1, 1]], [1]), shape=(3, 2))
     made = nd.sgd_update(weight, grad, lr=0.5)
     assert_array_equal(weight.asnumpy(), np.ones((3, 2)))
     assert_array_equal(made.asnumpy(), [[1, 1], [0.5, 0.5], [1, 1]])
 
 
-def test_large_products_agree_with_dense_ones():
+def test_large_sparse_dot_equals_dense_dot():
     rng = np.random.default_rng(0)
     dense = rng.normal(size=(50, 40)).astype("float32") * (rng.random((50, 40)) < 0.1)
     dense = dense.astype("float32")
@@ -188,14 +188,14 @@ def test_large_products_agree_with_dense_ones():
     assert half.shape == (50, 7)
 
 
-def test_integer_products():
+def test_sparse_dot_of_integers():
     csr = nd.array([[0, 2], [3, 0]], dtype="int32").tostype("csr")
     made = sparse.dot(csr, nd.array([[1, 2], [3, 4]], dtype="int32"))
     assert_array_equal(made.asnumpy(), [[6, 8], [3, 6]])
 
 
 @pytest.mark.parametrize("name", ["__add__", "__mul__", "__sub__"])
-def test_csr_arithmetic_on_random_places(name):
+def test_csr_arithmetic_equals_dense_arithmetic(name):
     rng = np.random.default_rng(1)
     x, y = (np.round(rng.random((20, 30)) * (rng.random((20, 30)) < 0.2), 3) for _ in range(2))
     made = getattr(sparse.csr_matrix(x), name)(sparse.csr_matrix(y))
@@ -203,14 +203,14 @@ def test_csr_arithmetic_on_random_places(name):
     np.testing.assert_allclose(made.asnumpy(), getattr(x, name)(y))
 
 
-def test_surface():
+def test_sparse_namespace_has_all_functions():
     names = "csr_matrix row_sparse_array array zeros empty add subtract multiply divide retain dot"
     for name in names.split():
         assert callable(getattr(mx.nd.sparse, name))
 
 
 @pytest.mark.filterwarnings("ignore:Storage type fallback")
-def test_backward_from_a_comparison_of_sparse_arrays_reaches_nothing():
+def test_backward_from_sparse_comparison_has_zero_gradient():
     for stype in ("csr", "row_sparse"):
         x = mx.nd.array([[0, 1], [2, 0]]).tostype(stype)
         x.attach_grad()
@@ -221,7 +221,7 @@ def test_backward_from_a_comparison_of_sparse_arrays_reaches_nothing():
 
 
 @pytest.mark.filterwarnings("ignore:Storage")
-def test_integers_with_gradients_index_sparse_arrays():
+def test_integer_indices_with_gradients_into_sparse_arrays():
     x = mx.nd.array([[0, 1], [2, 0]]).tostype("row_sparse")
     index = mx.nd.array([1, 1], dtype="int32")
     x.attach_grad()
@@ -251,7 +251,7 @@ def test_operators_that_map_two_zeros_to_zero_keep_the_storage_type(name, wanted
 
 
 @pytest.mark.parametrize("row", [3, 5, -4])
-def test_a_csr_array_has_no_rows_beyond_its_last(row):
+def test_out_of_range_csr_row_raises(row):
     x = mx.nd.ones((3, 4)).tostype("csr")
     with pytest.raises(IndexError, match=f"3 rows has no row {row}"):
         x[row]
@@ -259,7 +259,7 @@ def test_a_csr_array_has_no_rows_beyond_its_last(row):
 
 
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])
-def test_results_are_not_written_into_sparse_arrays_of_another_type(stype):
+def test_sparse_out_with_a_different_dtype_raises(stype):
     target = mx.nd.ones((3, 4), dtype="float16").tostype(stype)
     for x in (mx.nd.ones((3, 4)), mx.nd.ones((3, 4)).tostype(stype)):
         with pytest.raises(mx.MXNetError, match="expected float32, got float16"):
@@ -267,26 +267,26 @@ def test_results_are_not_written_into_sparse_arrays_of_another_type(stype):
     assert target.dtype == np.float16
 
 
-def test_retain_keeps_nothing_of_an_array_without_rows():
+def test_retain_from_an_array_without_rows_is_empty():
     kept = mx.nd.sparse.retain(mx.nd.sparse.zeros("row_sparse", (3, 4)), mx.nd.array([0, 1]))
     assert kept.indices.shape == (0,)
 
 
 @pytest.mark.parametrize("key", [0, [0, 1], None, slice(0, 1)])
-def test_row_sparse_arrays_refuse_keys_with_a_value_error(key):
+def test_indexing_row_sparse_arrays_raises(key):
     with pytest.raises(ValueError, match=r"only supports \[:\]"):
         mx.nd.ones((3, 4)).tostype("row_sparse")[key]
 
 
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])
-def test_views_of_dense_arrays_are_refused(stype):
+def test_views_of_sparse_arrays_raise(stype):
     x = mx.nd.ones((2, 2)).tostype(stype)
     for call in (lambda: x._at(0), lambda: x._slice(0, 1), lambda: x.reshape((4,))):
         with pytest.raises(mx.base.NotSupportedForSparseNDArray):
             call()
 
 
-def test_rows_that_do_not_fit_a_shape_are_a_value_error():
+def test_row_sparse_values_with_a_wrong_shape_raise():
     with pytest.raises(ValueError, match="needs values"):
         mx.nd.sparse.row_sparse_array((np.zeros((2, 2)), [0, 1]), shape=(1,))
 
@@ -295,7 +295,7 @@ def test_rows_that_do_not_fit_a_shape_are_a_value_error():
 
 
 GOLDEN = json.loads((HERE / "sparse.json").read_text())
-# MXNet refuses these without need.
+# MXNet raises here needlessly.
 MORE_THAN_MXNET = {
     "csr[5]",  # an array without rows can be made there, but not read
     "csr[2:1]",
@@ -333,7 +333,7 @@ def run(text):
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_sparse_programs_as_mxnet(group):
+def test_sparse_programs_match_mxnet(group):
     assert list(GOLDEN[group]) == GROUPS[group], "record anew: tests/golden/record/record_sparse.py"
     for text, wanted in GOLDEN[group].items():
         arrays._warned.clear()
@@ -365,17 +365,17 @@ def vertices(*numbers):
     return mx.nd.array(numbers, dtype="int64")
 
 
-def test_adjacency_has_ones(graph):
+def test_dgl_adjacency(graph):
     made = contrib.dgl_adjacency(graph)
     assert made.dtype == np.float32 and made.asnumpy().tolist() == (1 - np.eye(5)).tolist()
 
 
-def test_numbers_of_edges(graph):
+def test_edge_id(graph):
     found = contrib.edge_id(graph, vertices(0, 2, 4), vertices(3, 2, 1))
     assert found.asnumpy().tolist() == [3, -1, 41]
 
 
-def test_a_subgraph_has_the_edges_among_its_vertices(graph):
+def test_dgl_subgraph_contains_edges_among_its_vertices(graph):
     made, edges = contrib.dgl_subgraph(graph, vertices(0, 2, 3), return_mapping=True)
     assert edges.asnumpy().tolist() == [[0, 2, 3], [20, 0, 23], [30, 32, 0]]
     assert made.data.asnumpy().tolist() == list(range(6))
@@ -384,7 +384,7 @@ def test_a_subgraph_has_the_edges_among_its_vertices(graph):
 
 
 @pytest.mark.parametrize("hops", [0, 1, 2])
-def test_samples_are_bounded(graph, hops):
+def test_uniform_neighbor_samples_respect_their_limits(graph, hops):
     limits = {"num_hops": hops, "num_neighbor": 2, "max_num_vertices": 4}
     found, part, layer = contrib.dgl_csr_neighbor_uniform_sample(graph, vertices(3), **limits)
     count = int(found[-1].asscalar())
@@ -394,7 +394,7 @@ def test_samples_are_bounded(graph, hops):
     assert counts.max() <= 2 and counts[count:].sum() == 0
 
 
-def test_vertices_without_weight_are_not_drawn(graph):
+def test_non_uniform_sampling_excludes_vertices_of_weight_zero(graph):
     weights, limits = mx.nd.array([1, 1, 0, 1, 0]), {"num_neighbor": 2, "max_num_vertices": 5}
     sample = contrib.dgl_csr_neighbor_non_uniform_sample
     found, part, chosen, layer = sample(graph, weights, vertices(0), **limits)
@@ -403,7 +403,7 @@ def test_vertices_without_weight_are_not_drawn(graph):
     assert chosen.asnumpy()[:3].tolist() == [1, 1, 1] and layer.asnumpy()[:3].tolist() == [0, 1, 1]
 
 
-def test_samples_are_compacted(graph):
+def test_dgl_graph_compact(graph):
     limits = {"num_neighbor": 2, "max_num_vertices": 9}
     found, part, _ = contrib.dgl_csr_neighbor_uniform_sample(graph, vertices(1, 4), **limits)
     count = int(found[-1].asscalar())
@@ -413,12 +413,12 @@ def test_samples_are_compacted(graph):
     assert edges.data.asnumpy().tolist() == part.data.asnumpy().tolist()
 
 
-def test_graphs_are_csr_arrays():
+def test_graph_functions_of_dense_arrays_raise():
     with pytest.raises(MXNetError, match="csr"):
         contrib.dgl_adjacency(mx.nd.ones((2, 2)))
 
 
-def test_the_operator_sparse_embedding_has_row_sparse_gradients():
+def test_sparse_embedding_has_row_sparse_gradients():
     sizes = {"input_dim": 4, "output_dim": 2, "deterministic": True}
     for stype in ("default", "row_sparse"):
         weight = nd.arange(8).reshape((4, 2)).tostype(stype)
@@ -444,7 +444,7 @@ def test_the_operator_sparse_embedding_has_row_sparse_gradients():
     np.testing.assert_allclose(values[:, 0], [0.85, 0.75, 1, 1], rtol=1e-6)
 
 
-def test_scattered_division_by_csr_is_row_sparse():
+def test_scatter_elemwise_div_by_csr_is_row_sparse():
     rows = nd.array([[1, 0], [0, 0], [2, 4]]).tostype("row_sparse")
     below = nd.array([[1, 2], [1, 1], [2, 2]]).tostype("csr")
     out = nd._internal._scatter_elemwise_div(rows, below)
@@ -452,6 +452,6 @@ def test_scattered_division_by_csr_is_row_sparse():
     assert out.asnumpy().tolist() == [[1, 0], [0, 0], [1, 2]]
 
 
-def test_arrays_without_rows_cannot_be_row_sparse():
+def test_cast_storage_of_a_scalar_to_row_sparse_raises():
     with mx.np_shape(True), pytest.raises(mx.MXNetError, match="needs an array with rows"):
         mx.nd.cast_storage(mx.nd.ones(()), stype="row_sparse")

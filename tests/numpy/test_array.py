@@ -1,4 +1,4 @@
-"""What an `np.ndarray` is: its class, memory, gradients, pickles, and exchange with others."""
+"""`mx.np.ndarray`: class, memory, gradients, pickles and interoperability."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import mxnet as mx
 from mxnet import autograd, np, npx
 
 
-def test_an_array_is_an_ndarray_of_the_legacy_class_too() -> None:
+def test_np_arrays_are_instances_of_legacy_ndarray() -> None:
     x = np.ones(2)
     assert isinstance(x, mx.nd.NDArray)
     assert type(x + 1) is type(x.sum()) is type(x[0]) is np.ndarray
 
 
-def test_legacy_and_numpy_arrays_share_memory() -> None:
+def test_as_nd_ndarray_and_as_np_ndarray_share_memory() -> None:
     x = np.zeros(3)
     x.as_nd_ndarray()[:] = 4
     assert x.tolist() == [4, 4, 4]
@@ -27,7 +27,7 @@ def test_legacy_and_numpy_arrays_share_memory() -> None:
     assert type(mx.nd.ones(2).as_np_ndarray()) is np.ndarray
 
 
-def test_legacy_functions_return_what_they_took() -> None:
+def test_legacy_functions_return_the_array_class_of_their_input() -> None:
     x = np.array([-1.0, 2.0])
     for _ in range(2):  # the second call is a cached one
         assert type(mx.nd.relu(x)) is np.ndarray
@@ -36,7 +36,7 @@ def test_legacy_functions_return_what_they_took() -> None:
     assert type(mx.nd.relu(mx.nd.ones(2))) is mx.nd.NDArray
 
 
-def test_numpy_functions_refuse_legacy_arrays() -> None:
+def test_np_functions_on_legacy_arrays_raise() -> None:
     with pytest.raises(TypeError, match="as_np_ndarray"):
         np.exp(mx.nd.ones(2))
     with pytest.raises(TypeError, match="as_np_ndarray"):
@@ -44,7 +44,7 @@ def test_numpy_functions_refuse_legacy_arrays() -> None:
 
 
 @pytest.mark.parametrize(("grad_req", "wanted"), [("write", 6), ("add", 12)])
-def test_gradients_follow_grad_req(grad_req: str, wanted: float) -> None:
+def test_grad_req_write_add_and_null(grad_req: str, wanted: float) -> None:
     x = np.array(3.0)
     x.attach_grad(grad_req)
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_gradients_follow_grad_req(grad_req: str, wanted: float) -> None:
     assert float(x.grad) == wanted
 
 
-def test_gradients_go_through_indexing_and_masks() -> None:
+def test_gradients_of_indexing_and_masks() -> None:
     x = np.array([[1.0, 2.0], [3.0, 4.0]])
     x.attach_grad()
     with autograd.record():
@@ -74,7 +74,7 @@ def test_second_order_gradients() -> None:
     assert x.grad.tolist() == [6, 12]
 
 
-def test_writing_into_a_recorded_array_is_refused() -> None:
+def test_writing_to_a_recorded_array_raises() -> None:
     x = np.ones(2)
     x.attach_grad()
     with autograd.record():
@@ -104,7 +104,7 @@ def test_files_keep_scalars_names_and_empty_arrays(tmp_path: Path) -> None:
         npx.save(file, np.ones(2))
 
 
-def test_npz_files_take_arrays(tmp_path: Path) -> None:
+def test_savez_accepts_arrays(tmp_path: Path) -> None:
     onp.savez(tmp_path / "a.npz", x=np.ones(2))
     assert onp.load(tmp_path / "a.npz")["x"].tolist() == [1, 1]
 
@@ -120,7 +120,7 @@ def test_dlpack_shares_memory_both_ways() -> None:
     assert tensor.tolist() == [1, 7]
 
 
-def test_semantics_belong_to_a_thread() -> None:
+def test_np_semantics_are_thread_local() -> None:
     import threading
 
     seen = []
@@ -142,19 +142,19 @@ def test_use_np_decorates_functions_and_classes() -> None:
     assert not npx.is_np_array()
 
 
-def test_copyto_returns_the_array_it_wrote() -> None:
+def test_copyto_returns_its_target() -> None:
     x, y = np.ones(2), np.zeros(2)
     assert x.copyto(y) is y
     assert y.tolist() == [1, 1]
 
 
-def test_values_with_more_axes_of_one_are_written_into_reversed_slices() -> None:
+def test_assigning_values_with_leading_ones_to_reversed_slices() -> None:
     x = np.zeros((2, 3))
     x[::-1] = np.array([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]])
     assert x.tolist() == [[4, 5, 6], [1, 2, 3]]
 
 
-def test_backward_from_a_hybridized_output_without_gradient_is_no_mistake() -> None:
+def test_backward_from_a_non_differentiable_hybridized_output() -> None:
     class Largest(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return F.np.argmax(x, axis=1), F.np.isnan(x)
@@ -169,7 +169,7 @@ def test_backward_from_a_hybridized_output_without_gradient_is_no_mistake() -> N
     assert x.grad.sum() == 0
 
 
-def test_norms_of_vectors_take_the_order_of_matrices() -> None:
+def test_norm_accepts_fro_for_vectors() -> None:
     x = np.array([[3.0, 4.0], [6.0, 8.0]])
     assert np.linalg.norm(x, "fro", axis=1).tolist() == [5, 10]
     assert np.linalg.eigh(np.eye(2), "u")[0].tolist() == [1, 1]
@@ -180,7 +180,7 @@ def test_choice_returns_elements_of_the_array() -> None:
     assert np.random.choice(np.full((1, 2), 3.0), 2).shape == (2, 2)
 
 
-def test_gradients_of_integer_reductions_to_another_integer_type() -> None:
+def test_gradients_of_integer_reductions_with_dtype() -> None:
     x = np.array([[1, 2], [3, 4]], dtype="int32")
     x.attach_grad()
     for function, expected in (
@@ -195,7 +195,7 @@ def test_gradients_of_integer_reductions_to_another_integer_type() -> None:
         assert x.grad.tolist() == expected
 
 
-def test_samplers_refuse_parameters_without_a_distribution() -> None:
+def test_samplers_with_invalid_parameters_raise() -> None:
     for name in ("pareto", "weibull", "power", "gamma"):
         with pytest.raises(ValueError, match="> 0"):
             getattr(np.random, name)(0)
@@ -203,13 +203,13 @@ def test_samplers_refuse_parameters_without_a_distribution() -> None:
         np.random.multinomial(3, [0.6, 0.7])
 
 
-def test_builtin_operators_have_signatures() -> None:
+def test_get_builtin_op_has_a_signature() -> None:
     from mxnet._compat.numpy_op_signature import _get_builtin_op
 
     assert "axis" in str(_get_builtin_op("_np_sum").__signature__)
 
 
-def test_one_element_of_a_legacy_array_is_a_scalar_under_numpy_shapes() -> None:
+def test_element_of_legacy_array_is_a_scalar_with_np_shape() -> None:
     x = mx.nd.array([[1.0, 2.0]])
     with mx.util.np_shape(False):
         assert x[0, 1].shape == (1,)
@@ -217,14 +217,14 @@ def test_one_element_of_a_legacy_array_is_a_scalar_under_numpy_shapes() -> None:
         assert x[0, 1].shape == x[0][1].shape == ()
 
 
-def test_limits_and_indices_may_be_scalars() -> None:
+def test_clip_and_unravel_index_with_scalars() -> None:
     x = np.array([1.0, 2.0, 3.0])
     assert np.clip(x, np.array(1.5), np.array(2.5)).tolist() == [1.5, 2, 2.5]
     assert np.clip(5, 1, 3) == 3
     assert np.unravel_index(5, (2, 3)) == (1, 2)
 
 
-def test_arrays_move_by_the_keyword_ctx() -> None:
+def test_as_in_ctx_accepts_the_keyword_ctx() -> None:
     assert np.ones(2).as_in_ctx(ctx=mx.cpu(1)).ctx == mx.cpu(1)
 
 
@@ -238,11 +238,11 @@ def test_einsum_of_booleans_is_boolean() -> None:
 # -- names of the Python array API standard -----------------------------------------------------
 
 
-def test_arrays_name_their_namespace() -> None:
+def test_array_namespace() -> None:
     assert np.ones(2).__array_namespace__() is np
 
 
-def test_asarray_keeps_pythons_kinds_and_does_not_copy_arrays() -> None:
+def test_asarray_dtypes_and_copying() -> None:
     x = np.ones(2)
     assert np.asarray(x) is x
     assert np.asarray([1, 2]).dtype == np.int64
@@ -252,7 +252,7 @@ def test_asarray_keeps_pythons_kinds_and_does_not_copy_arrays() -> None:
         np.asarray([1], copy=False)
 
 
-def test_functions_under_the_names_of_the_standard() -> None:
+def test_array_api_standard_function_names() -> None:
     x = np.array([[0.5, 1.0]])
     assert np.concat([x, x]).shape == (2, 2)
     assert np.permute_dims(x, (1, 0)).shape == x.mT.shape == (2, 1)
@@ -262,7 +262,7 @@ def test_functions_under_the_names_of_the_standard() -> None:
     assert np.logical_and(x, x > 0.7).tolist() == [[False, True]]
 
 
-def test_scikit_learns_style_of_dispatch() -> None:
+def test_array_namespace_dispatch_like_in_scikit_learn() -> None:
     def standardize(values):
         xp = values.__array_namespace__()
         return (values - xp.mean(values, axis=0)) / xp.std(values, axis=0)
@@ -270,10 +270,10 @@ def test_scikit_learns_style_of_dispatch() -> None:
     assert standardize(np.array([[1.0], [3.0]])).tolist() == [[-1], [1]]
 
 
-# -- numPy's keywords of universal functions: refused unless they are at their defaults ---------
+# -- keywords of ufuncs: only defaults are accepted ---------------------------------------------
 
 
-# What MXNet 1.9.1 raises: NotImplementedError for what NumPy knows, TypeError for anything else.
+# As in MXNet 1.9.1: NotImplementedError for NumPy's keywords, TypeError for others.
 REFUSED = [
     ({"where": False}, NotImplementedError),
     ({"subok": False}, NotImplementedError),
@@ -300,7 +300,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_keywords_of_universal_functions(name):
+def test_keywords_of_ufuncs(name):
     arrays = [x.as_np_ndarray() for x in CALLS[name]]
     function = getattr(np, name)
     plain = function(*arrays).asnumpy()
@@ -311,12 +311,12 @@ def test_keywords_of_universal_functions(name):
             function(*arrays, **keywords)
 
 
-def test_multinomial_knows_no_other_keywords():
+def test_multinomial_rejects_unknown_keywords():
     with pytest.raises(TypeError, match="dtype"):
         np.random.multinomial(3, [0.5, 0.5], dtype="int32")
 
 
-def test_only_scalars_take_a_format() -> None:
+def test_format_spec_of_non_scalar_arrays_raises() -> None:
     assert f"{np.array(3.14):.2f}" == "3.14" and f"{np.array([3.0])}" == "[3.]"
     for array in (np.array([3.14]), np.array([[3.0]]), np.array([1.0, 2.0])):
         for spec in ("30", ".2f", ">8", "s"):

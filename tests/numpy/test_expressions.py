@@ -1,4 +1,4 @@
-"""Indexing, views, arithmetic, methods and functions of `mx.np` give what MXNet 1.9.1 gave."""
+"""Indexing, views, arithmetic, methods and functions of `mx.np` match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ SUPERSETS = frozenset(
 )
 
 
-def test_expressions() -> None:
-    """Values, shapes, dtypes, printed forms, or an error of the same kind."""
+def test_expressions_match_mxnet() -> None:
+    """Compare values, shapes, dtypes, reprs, or error types."""
     check_each({e: e for e in EXPRESSIONS if e not in SUPERSETS}, RECORDED.check)
 
 
-def test_writing() -> None:
-    """What a statement leaves behind, in the array itself or through a view."""
+def test_assignments_match_mxnet() -> None:
+    """Compare the array after a statement, also through a view."""
     pairs = {f"{s}; {e}": (e, s) for s, e in WRITING if s not in SUPERSETS}
     check_each(pairs, lambda pair: RECORDED.check(*pair))
 
 
-# -- whole programs under `npx.set_np()` train as MXNet 1.9.1 trained them, step by step --------
+# -- training programs under `npx.set_np()` -----------------------------------------------------
 
 
 FOLDER = HERE / "np_programs"
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.json")))
-def test_program(name: str) -> None:
-    """Every number of every step agrees with the recorded one."""
+def test_programs_match_mxnet(name: str) -> None:
+    """Compare all recorded values of every step."""
     history = importlib.import_module(f"tests.golden.record.np_programs.{name}").train(mx)
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
     assert len(history) == len(recorded)

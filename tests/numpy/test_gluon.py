@@ -1,4 +1,4 @@
-"""Gluon under `npx.set_np()`: the numbers of legacy arrays, in arrays of `mx.np`."""
+"""Gluon under `npx.set_np()` gives equal values in `mx.np` arrays."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def _run(make: Callable, shape: tuple[int, ...], is_np: bool, hybridize: bool) -
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_give_what_they_give_on_legacy_arrays(name: str, hybridize: bool) -> None:
-    """Outputs, gradients and parameters are arrays of np with the same values."""
+def test_layers_on_np_arrays_equal_legacy_arrays(name: str, hybridize: bool) -> None:
+    """Outputs, gradients and parameters are np arrays with the same values."""
     make, shape = LAYERS[name]
     wanted = _run(make, shape, False, hybridize)
     given = _run(make, shape, True, hybridize)
@@ -81,8 +81,8 @@ def test_layers_give_what_they_give_on_legacy_arrays(name: str, hybridize: bool)
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_give_a_number_for_each_example(name: str, hybridize: bool) -> None:
-    """The values are those of legacy arrays."""
+def test_losses_return_one_value_per_sample(name: str, hybridize: bool) -> None:
+    """Values equal those of legacy arrays."""
     host = onp.random.RandomState(1).uniform(0.1, 0.9, (2, 2, 3)).astype("float32")
     loss = getattr(gluon.loss, name)()
     if hybridize:
@@ -95,7 +95,7 @@ def test_losses_give_a_number_for_each_example(name: str, hybridize: bool) -> No
 
 
 @pytest.mark.parametrize("name", ["Accuracy", "F1", "CrossEntropy", "NegativeLogLikelihood"])
-def test_metrics_count_arrays_of_np(name: str) -> None:
+def test_metrics_accept_np_arrays(name: str) -> None:
     metric, legacy = getattr(mx.metric, name)(), getattr(mx.metric, name)()
     labels, scores = [1, 0, 1], [[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]
     metric.update([np.array(labels)], [np.array(scores)])
@@ -105,7 +105,7 @@ def test_metrics_count_arrays_of_np(name: str) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "nag", "rmsprop", "adagrad", "lamb", "ftrl"])
-def test_trainers_move_weights_of_np(optimizer: str) -> None:
+def test_trainer_updates_np_weights(optimizer: str) -> None:
     net = nn.Dense(2)
     net.initialize()
     trainer = gluon.Trainer(net.collect_params(), optimizer)
@@ -119,7 +119,7 @@ def test_trainers_move_weights_of_np(optimizer: str) -> None:
     assert not np.array_equal(before, after)
 
 
-def test_loaders_make_batches_of_np() -> None:
+def test_dataloader_returns_np_batches() -> None:
     data = gluon.data.ArrayDataset(np.arange(10).reshape(5, 2), np.arange(5))
     for x, y in gluon.data.DataLoader(data, 2):
         assert type(x) is type(y) is np.ndarray
@@ -127,7 +127,7 @@ def test_loaders_make_batches_of_np() -> None:
     assert type(next(iter(gluon.data.DataLoader([1, 2, 3], 2)))) is np.ndarray
 
 
-def test_transforms_keep_the_class() -> None:
+def test_transforms_return_np_arrays() -> None:
     image = np.zeros((8, 8, 3), dtype="uint8")
     steps = [transforms.Resize(6), transforms.CenterCrop(5), transforms.ToTensor()]
     out = transforms.Compose(steps)(image)
@@ -135,7 +135,7 @@ def test_transforms_keep_the_class() -> None:
     assert out.shape == (3, 5, 5)
 
 
-def test_states_of_recurrent_layers_are_arrays_of_np() -> None:
+def test_states_of_recurrent_layers_are_np_arrays() -> None:
     layer = rnn.LSTM(3)
     layer.initialize()
     states = layer.begin_state(batch_size=2)
@@ -147,13 +147,13 @@ def test_states_of_recurrent_layers_are_arrays_of_np() -> None:
     assert type(outs) is np.ndarray
 
 
-def test_split_and_load_puts_parts_of_np_on_devices() -> None:
+def test_split_and_load_returns_np_arrays() -> None:
     parts = gluon.utils.split_and_load(np.ones((4, 2)), [mx.cpu(0), mx.cpu(1)])
     assert [type(p) for p in parts] == [np.ndarray, np.ndarray]
     assert parts[1].ctx == mx.cpu(1)
 
 
-def test_custom_operators_get_arrays_of_np() -> None:
+def test_custom_operators_receive_np_arrays() -> None:
     class Exp(mx.operator.CustomOp):
         def forward(self, is_train, req, in_data, out_data, aux):
             self.assign(out_data[0], req[0], np.exp(in_data[0]))
@@ -175,7 +175,7 @@ def test_custom_operators_get_arrays_of_np() -> None:
     assert x.grad.tolist() == [1, 1]
 
 
-def test_initializers_get_arrays_of_np() -> None:
+def test_initializers_receive_np_arrays() -> None:
     class Sparse(mx.init.Initializer):
         def _init_weight(self, name, data):
             data[:] = np.arange(data.size).reshape(data.shape)
@@ -188,7 +188,7 @@ def test_initializers_get_arrays_of_np() -> None:
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_legacy_outputs_are_refused_in_numpy_mode(hybridize: bool) -> None:
+def test_legacy_outputs_in_numpy_mode_raise(hybridize: bool) -> None:
     class Legacy(mx.gluon.HybridBlock):
         def hybrid_forward(self, F, x):
             return x.as_nd_ndarray() * 2

@@ -41,14 +41,14 @@ def _operators(symbol: mx.sym.Symbol) -> list[tuple[str, str]]:
         (lambda: mx.sym.np.where(x, 1, y), [("_npi_where_lscalar", "where_lscalar0")]),
     ],
 )
-def test_json_has_the_names_that_mxnet_writes(make, wanted) -> None:
+def test_json_operator_names_match_mxnet(make, wanted) -> None:
     with mx.name.NameManager():
         made = make()
     assert type(made) is mx.sym.np._Symbol
     assert _operators(made) == wanted
 
 
-def test_shapes_of_scalars_and_unknown_sizes() -> None:
+def test_infer_shape_of_scalars_and_unknown_sizes() -> None:
     total = x.sum()
     assert total.infer_shape(x=(2, 3))[1] == [()]
     assert (x + 1).infer_shape(x=())[1] == [()]
@@ -56,13 +56,13 @@ def test_shapes_of_scalars_and_unknown_sizes() -> None:
     assert (x + 1).infer_shape_partial(x=(-1, 3))[1] == [(-1, 3)]
 
 
-def test_files_say_that_shapes_are_numpys() -> None:
+def test_json_has_the_np_shape_flag() -> None:
     text = (x + 1).tojson()
     assert json.loads(text)["attrs"]["is_np_shape"] == ["int", 1]
     assert mx.sym.load_json(text).list_arguments() == ["x"]
 
 
-def test_executors_return_arrays_of_np() -> None:
+def test_executors_return_np_arrays() -> None:
     executor = (x * 2).bind(mx.cpu(), {"x": np.ones(2)})
     (out,) = executor.forward()
     assert type(out) is np.ndarray
@@ -85,7 +85,7 @@ class Mixed(gluon.HybridBlock):
         )
 
 
-def test_hybridized_blocks_give_what_eager_ones_give() -> None:
+def test_hybridized_blocks_equal_eager_blocks() -> None:
     data = np.array(onp.random.RandomState(0).rand(2, 3).astype("float32"))
     eager = Mixed()(data)
     net = Mixed()
@@ -95,7 +95,7 @@ def test_hybridized_blocks_give_what_eager_ones_give() -> None:
         onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-5)
 
 
-def test_exported_blocks_come_back(tmp_path: Path) -> None:
+def test_export_and_import_roundtrip(tmp_path: Path) -> None:
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Conv2D(2, 3, activation="relu"), gluon.nn.BatchNorm(), gluon.nn.Dense(3))
     net.initialize()
@@ -125,7 +125,7 @@ def test_loops_in_hybridized_blocks() -> None:
     assert out.tolist() == [[1, 1], [2, 2], [3, 3]]
 
 
-def test_models_of_mxnet_run() -> None:
+def test_model_exported_by_mxnet_matches_its_outputs() -> None:
     folder = HERE / "numpy_model"
     net = gluon.SymbolBlock.imports(
         str(folder / "net-symbol.json"), ["data"], str(folder / "net-0000.params")
@@ -138,20 +138,20 @@ def test_models_of_mxnet_run() -> None:
     onp.testing.assert_allclose(products.asnumpy(), wanted["products"], rtol=1e-4, atol=1e-5)
 
 
-def test_builtin_functions_of_symbols_take_names() -> None:
+def test_symbol_functions_accept_name() -> None:
     x = mx.sym.var("x").as_np_ndarray()
     assert mx.sym.np.sum(x, axis=0, name="total").name == "total"
     with mx.name.Prefix("net_"):
         assert mx.sym.np.dot(x, x, name="product").name == "net_product"
 
 
-def test_symbols_are_flipped_along_all_axes() -> None:
+def test_flip_of_symbols_along_all_axes() -> None:
     x = mx.sym.var("x").as_np_ndarray()
     out = mx.sym.np.flip(x).bind(mx.cpu(), {"x": np.array([[1.0, 2.0], [3.0, 4.0]])}).forward()[0]
     assert out.asnumpy().tolist() == [[4, 3], [2, 1]]
 
 
-def test_splitting_symbols_gives_lists_of_one_too() -> None:
+def test_split_of_symbols_with_one_section_returns_a_list() -> None:
     def check(name: str) -> None:
         split = getattr(mx.sym.np, name)
         for sections in (1, (), []):

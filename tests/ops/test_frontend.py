@@ -1,4 +1,4 @@
-"""What the namespaces of operators show to programs that look around in them."""
+"""Contents of the operator namespaces."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NAMESPACES = ["contrib", "image", "linalg", "op", "random", "sparse"]
 
 
 @pytest.mark.parametrize("root", [mx.nd, mx.sym], ids=["nd", "sym"])
-def test_namespaces_hold_their_functions(root):
-    """Programs walk over ``mx.nd.__dict__`` and wrap every function that they find."""
+def test_namespace_dicts_contain_their_functions(root):
+    """Programs iterate over ``mx.nd.__dict__`` to wrap every function."""
     assert inspect.isfunction(vars(root)["dot"]) and inspect.isfunction(vars(root)["Custom"])
     for module in (root, *(getattr(root, name) for name in NAMESPACES)):
         assert set(dir(module)) == set(vars(module))
@@ -31,7 +31,7 @@ def test_namespaces_contain_operators_right_after_import(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_internal_names_are_made_when_asked_for():
+def test_internal_functions_are_created_on_access():
     for root in (mx.nd, mx.sym):
         assert root._internal._plus_scalar.op is registry.get("_plus_scalar")
         assert "_plus_scalar" in vars(root._internal)

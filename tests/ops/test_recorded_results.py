@@ -1,4 +1,4 @@
-"""Results of MXNet 1.9.1 in corners where torch has other habits."""
+"""Results of MXNet 1.9.1 where torch differs by default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mxnet as mx
 from mxnet import autograd, nd
 
 
-def test_potrf_and_potri_have_an_upper_form():
+def test_potrf_and_potri_with_upper_matrices():
     a = nd.array([[4.0, 2.0], [2.0, 3.0]])
     upper = nd.linalg.potrf(a, lower=False).asnumpy()
     np.testing.assert_allclose(upper, [[2, 1], [0, 1.4142135]], rtol=1e-6)
@@ -18,7 +18,7 @@ def test_potrf_and_potri_have_an_upper_form():
     assert "lower" in mx.sym.linalg.potrf(mx.sym.var("a"), lower=False).tojson()
 
 
-def test_correlation_by_differences_moves_the_first_map_up_at_ties():
+def test_correlation_of_differences_gradient_at_ties():
     x, y = nd.ones((1, 1, 1, 2)), nd.ones((1, 1, 1, 2))
     x.attach_grad()
     y.attach_grad()
@@ -29,7 +29,7 @@ def test_correlation_by_differences_moves_the_first_map_up_at_ties():
     assert y.grad.asnumpy().ravel().tolist() == [-1, -1]
 
 
-def test_bytes_are_resized_as_opencv_does():
+def test_resize_of_uint8_matches_opencv():
     image = nd.array(np.random.RandomState(0).randint(0, 255, (6, 7, 3)), dtype="uint8")
     for interp, size, total in ((1, (9, 11), None), (2, (9, 11), None), (5, (4, 3), 4410)):
         made = nd.image.resize(image, size=size, interp=interp)
@@ -42,7 +42,7 @@ def test_bytes_are_resized_as_opencv_does():
 
 
 @pytest.mark.filterwarnings("ignore:Storage type fallback")
-def test_a_bias_may_be_a_column():
+def test_fully_connected_accepts_a_column_bias():
     x, weight = nd.array([[1.0, 0, 2], [0, 0, 3]]), nd.array([[1.0, 2, 3], [4, 5, 6]])
     column = nd.array([[1.0], [2.0]])
     for data in (x, x.tostype("csr")):
@@ -53,7 +53,7 @@ def test_a_bias_may_be_a_column():
 
 
 @pytest.mark.filterwarnings("ignore:Storage type fallback")
-def test_quadratic_keeps_csr_without_a_constant():
+def test_quadratic_of_csr_without_constant_is_csr():
     x = nd.array([[1.0, 0, 2]]).tostype("csr")
     kept = nd.contrib.quadratic(x, a=1, b=2, c=0)
     assert (kept.stype, kept.asnumpy().tolist()) == ("csr", [[3, 0, 8]])
@@ -73,12 +73,12 @@ def test_quadratic_keeps_csr_without_a_constant():
         (lambda: nd.depth_to_space(nd.ones((1, 4, 2, 2)), 0), "not a multiple"),
     ],
 )
-def test_what_mxnet_refuses_is_refused(call, message):
+def test_invalid_calls_raise_as_in_mxnet(call, message):
     with pytest.raises(mx.MXNetError, match=message):
         call()
 
 
-def test_scalars_and_empty_arrays_are_saved_under_numpy_shapes(tmp_path):
+def test_scalars_and_empty_arrays_are_saved_with_np_shape(tmp_path):
     path = tmp_path / "x.params"
     with mx.util.np_shape(True):
         nd.save(path, [nd.ones(()), nd.ones((0, 3)), nd.ones(2)])
@@ -121,7 +121,7 @@ def test_empty_batches_have_empty_results_and_gradients(name):
         assert [a.grad.shape for a in arrays] == shapes
 
 
-def test_an_empty_batch_leaves_moving_statistics_alone():
+def test_empty_batch_does_not_change_moving_statistics():
     with mx.np_shape(True):
         mean, var = nd.array([1, 2]), nd.array([3, 4])
         with autograd.record():

@@ -1,4 +1,4 @@
-"""Optimizer states from files that mean harm: refused, with nothing run and little memory taken."""
+"""Malicious optimizer state files raise without running code or allocating much memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mxnet.optimizer.states_file import read_states
 
 
 class Reduced:
-    """Pickles as whatever call it is given."""
+    """An object that pickles as a given call."""
 
     def __init__(self, *reduced):
         self.reduced = reduced
@@ -35,7 +35,7 @@ def trained():
     return updater
 
 
-def test_an_array_of_objects_is_refused():
+def test_object_arrays_raise():
     pointers = Reduced(np.ndarray, ((4,), np.dtype("O"), b"\x41" * 32))
     with pytest.raises(FormatError, match="may not hold"):
         read_states(pickle.dumps({0: pointers}))
@@ -48,7 +48,7 @@ def test_an_array_of_objects_is_refused():
 @pytest.mark.parametrize(
     "target", [b"cmxnet.lr_scheduler\nFactorScheduler\n", b"cnumpy\nndarray\n", b"cnumpy\ndtype\n"]
 )
-def test_a_class_is_never_changed(target):
+def test_loading_states_cannot_modify_a_class(target):
     before = mx.lr_scheduler.FactorScheduler.__call__
     program = b"\x80\x02}K\x00" + target + b"}X\x08\x00\x00\x00__call__cbuiltins\nfloat\nsbs."
     with pytest.raises(FormatError):
@@ -69,14 +69,14 @@ def test_a_class_is_never_changed(target):
         b"\x80\x04\x8b" + struct.pack("<i", 2**31 - 1) + b".",
     ],
 )
-def test_memory_is_not_taken_on_trust(program):
+def test_claimed_sizes_are_not_allocated(program):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(FormatError):
         read_states(program)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
 
 
-def test_shared_containers_cannot_multiply():
+def test_repeated_references_are_limited():
     held = []
     for _ in range(30):
         held = [held, held, held]
@@ -86,7 +86,7 @@ def test_shared_containers_cannot_multiply():
         read_states(b"\x80\x04}K\x00]\x94h\x00as.")
 
 
-def test_a_huge_sparse_state_takes_no_memory():
+def test_huge_sparse_states_use_no_memory():
     from mxnet.formats import params_file
 
     empty = params_file.RowSparse(
@@ -111,7 +111,7 @@ def test_a_huge_sparse_state_takes_no_memory():
         ("num_update", None),
     ],
 )
-def test_fields_of_an_optimizer_are_checked(field, value):
+def test_invalid_optimizer_fields_raise(field, value):
     fields = {**vars(mx.optimizer.SGD(momentum=0.9)), field: value}
     fields = {k: v for k, v in fields.items() if k not in ("param_dict", "_plans")}
     data = pickle.dumps(({}, Reduced(mx.optimizer.SGD, (), fields)), protocol=4)
@@ -119,7 +119,7 @@ def test_fields_of_an_optimizer_are_checked(field, value):
         read_states(data)
 
 
-def test_a_flipped_bit_is_found_at_the_array():
+def test_flipped_bit_raises_with_the_position_of_the_array():
     data = bytearray(trained().get_states(dump_optimizer=True))
     record = trained().states[0].__getstate__()["handle"]
     at = data.find(record)
@@ -128,7 +128,7 @@ def test_a_flipped_bit_is_found_at_the_array():
         read_states(bytes(data))
 
 
-def test_a_damaged_description_is_found():
+def test_damaged_description_raises():
     data = bytearray(trained().get_states())
     data[-40] ^= 1
     with pytest.raises(FormatError, match="checksum of their description"):
@@ -137,13 +137,13 @@ def test_a_damaged_description_is_found():
         read_states(bytes(data[:-1]))
 
 
-def test_what_was_shared_is_shared_again():
+def test_shared_references_are_restored():
     _, optimizer = read_states(trained().get_states(dump_optimizer=True))
     assert optimizer._index_update_count is optimizer._all_index_update_counts[0]
     assert type(optimizer.lr_scheduler) is mx.lr_scheduler.FactorScheduler
 
 
-def test_pythons_own_reader_sees_the_same_states():
+def test_states_can_be_unpickled_by_plain_python():
     updater = trained()
     states, optimizer = pickle.loads(updater.get_states(dump_optimizer=True))  # as MXNet does
     assert states[0].asnumpy().tolist() == updater.states[0].asnumpy().tolist()

@@ -1,4 +1,4 @@
-"""Optimizers: rates, counts, lists, mixed precision, row_sparse; steps as in MXNet 1.9.1."""
+"""Optimizers: rates, counts, lists, mixed precision, row_sparse; steps of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Parameter:
 NAMES = {0: "x", 1: "y_weight", 2: "z_bias", 3: "q_gamma", 4: "r_beta"}
 
 
-def test_multipliers_come_from_parameters_then_keys_then_names():
+def test_precedence_of_learning_rate_and_decay_multipliers():
     sgd = mx.optimizer.SGD(
         learning_rate=0.5, wd=1.0, param_dict={0: Parameter(2.0, 3.0)}, param_idx2name=NAMES
     )
@@ -39,7 +39,7 @@ def test_multipliers_come_from_parameters_then_keys_then_names():
     assert sgd._get_wd(2) == 5.0
 
 
-def test_multipliers_come_from_symbols():
+def test_multipliers_are_read_from_symbol_attributes():
     data = mx.sym.Variable("data")
     with mx.AttrScope(lr_mult="2.5"):
         net = mx.sym.FullyConnected(data, name="fc", num_hidden=2)
@@ -51,12 +51,12 @@ def test_multipliers_come_from_symbols():
     assert sgd.wd_mult == {"data": 0.0, "fc_bias": 0.0, "w2": 0.25, "fc2_bias": 0.0}
 
 
-def test_lars_decays_weights_only():
+def test_lars_applies_weight_decay_to_weights_only():
     lars = mx.optimizer.LARS(param_idx2name=NAMES)
     assert set(lars.wd_mult) == {"x", "z_bias", "q_gamma", "r_beta"}
 
 
-def test_counts_begin_where_asked_and_are_kept_by_device():
+def test_update_counts_per_device_start_at_begin_num_update():
     sgd = mx.optimizer.SGD(begin_num_update=7)
     sgd._update_count([0, 1])
     sgd._update_count(0)
@@ -68,7 +68,7 @@ def test_counts_begin_where_asked_and_are_kept_by_device():
     assert sgd.num_update == 9
 
 
-def test_the_scheduler_sees_the_number_of_updates():
+def test_scheduler_is_called_with_the_number_of_updates():
     schedule = mx.lr_scheduler.FactorScheduler(2, factor=0.5, base_lr=1.0)
     sgd = mx.optimizer.SGD(lr_scheduler=schedule)
     assert (sgd.lr, sgd.learning_rate) == (None, 1.0)
@@ -84,7 +84,7 @@ def test_the_scheduler_sees_the_number_of_updates():
     assert plain.learning_rate == 3.0
 
 
-def test_registry():
+def test_optimizer_registry():
     assert set(mx.optimizer.Optimizer.opt_registry) >= {
         *("adadelta", "adagrad", "adam", "adamax", "adamw", "ccsgd", "dcasgd", "ftml", "ftrl"),
         *("groupadagrad", "lamb", "lars", "lbsgd", "nadam", "nag", "rmsprop", "sgd", "sgld"),
@@ -101,7 +101,7 @@ def test_registry():
         mx.optimizer.create("sgd", param_idx2name=["a"])
 
 
-def test_overriding_a_name_warns():
+def test_registering_an_existing_name_warns():
     known = dict(mx.optimizer.Optimizer.opt_registry)
     try:
         with pytest.warns(UserWarning, match="overriding existing optimizer"):
@@ -122,7 +122,7 @@ OPTIMIZERS = sorted(n for n in mx.optimizer.Optimizer.opt_registry if not n.star
 
 
 @pytest.mark.parametrize("name", [n for n in OPTIMIZERS if n != "sgld"])
-def test_lists_and_types_may_be_mixed(name):
+def test_updates_of_lists_with_mixed_dtypes(name):
     shapes = [(3, 2)] * 40
     random = np.random.RandomState(0)
     start = [random.normal(size=s) for s in shapes]
@@ -152,10 +152,10 @@ def test_lists_and_types_may_be_mixed(name):
             assert not np.allclose(one, start[i], atol=1e-9)
 
 
-def test_gradients_are_left_alone():
+def test_updates_do_not_modify_gradients():
     for name, kind in mx.optimizer.Optimizer.opt_registry.items():
         if kind.__module__ not in ("mxnet.optimizer.optimizer", "mxnet.optimizer.contrib"):
-            continue  # made by an example or by another test
+            continue  # registered by an example or another test
         weight, grad = mx.nd.ones((2, 2)), mx.nd.array([[1.0, -2.0], [0.5, 3.0]])
         made = mx.optimizer.create(name, rescale_grad=0.5, clip_gradient=0.7)
         mx.optimizer.get_updater(made)([0], [grad], [weight])
@@ -163,7 +163,7 @@ def test_gradients_are_left_alone():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_mixed_precision_remembers_small_steps(dtype):
+def test_mixed_precision_accumulates_small_steps(dtype):
     weight, grad = mx.nd.ones(3).astype(dtype), (mx.nd.ones(3) / 1024).astype(dtype)
     updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=0.5, multi_precision=True))
     for _ in range(64):
@@ -172,14 +172,14 @@ def test_mixed_precision_remembers_small_steps(dtype):
     assert weight.astype("float32").asnumpy().tolist() == [1 - 32 / 1024] * 3
 
 
-def test_half_precision_without_copies_warns():
+def test_float16_without_multi_precision_warns():
     with pytest.warns(UserWarning, match="multi_precision=True option of the SGD optimizer"):
         mx.optimizer.SGD().create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
     with pytest.warns(UserWarning, match="multi_precision=True option of the optimizer"):
         mx.optimizer.Adam().create_state_multi_precision(0, mx.nd.ones(2, dtype="float16"))
 
 
-def test_sgld_is_half_a_step_and_noise():
+def test_sgld_update_has_half_step_and_noise():
     sgld = mx.optimizer.SGLD(learning_rate=0.04, wd=0.5)
     weight = mx.nd.ones((100, 100))
     sgld.update(0, weight, mx.nd.ones((100, 100)), None)
@@ -216,14 +216,14 @@ def test_adamw_decouples_weight_decay():
     np.testing.assert_allclose(ours.asnumpy(), theirs.detach().numpy(), rtol=1e-5)
 
 
-def test_adamax_stays_where_no_gradient_came():
+def test_adamax_does_not_move_on_zero_gradients():
     made = mx.optimizer.Adamax(learning_rate=0.5)
     weight = mx.nd.ones(2)
     made.update(0, weight, mx.nd.array([0.0, 2.0]), made.create_state(0, weight))
     np.testing.assert_allclose(weight.asnumpy(), [1.0, 0.5], rtol=1e-6)
 
 
-def test_channels_last_weights_step_alike():
+def test_channels_last_weights_are_updated_equally():
     for name, options in (("sgd", {"momentum": 0.9}), ("adam", {}), ("nag", {"momentum": 0.9})):
         base = torch.arange(48.0).reshape(2, 2, 3, 4) / 10
         found = []
@@ -236,7 +236,7 @@ def test_channels_last_weights_step_alike():
         np.testing.assert_allclose(*found, rtol=1e-6)
 
 
-def test_misfits_are_refused():
+def test_mismatched_gradients_and_states_raise():
     updater = mx.optimizer.get_updater(mx.optimizer.SGD(momentum=0.9, param_idx2name={0: "w"}))
     weight = mx.nd.ones(3)
     with pytest.raises(mx.MXNetError, match=r"'w' is \(3,\), its gradient \(2,\)"):
@@ -265,7 +265,7 @@ def test_misfits_are_refused():
         mx.optimizer.create("groupadagrad").create_state(0, mx.nd.ones(2))
 
 
-def test_replaced_weights_and_states_are_noticed():
+def test_replaced_weights_and_states_are_used():
     updater = mx.optimizer.get_updater(mx.optimizer.SGD(learning_rate=1.0, momentum=0.5))
     weight = mx.nd.zeros(1)
     updater([0], [mx.nd.ones(1)], [weight])
@@ -277,7 +277,7 @@ def test_replaced_weights_and_states_are_noticed():
     assert other.asscalar() == -2.5
 
 
-def test_own_optimizers_get_one_parameter_or_chunks():
+def test_custom_optimizers_receive_single_parameters_or_lists():
     seen = []
 
     class Single(mx.optimizer.Adam):
@@ -303,7 +303,7 @@ def test_own_optimizers_get_one_parameter_or_chunks():
     assert seen == [[0, 1], [2]]
 
 
-def test_own_optimizers_get_mixed_precision():
+def test_custom_optimizers_with_mixed_precision():
     class Plain(mx.optimizer.Optimizer):
         def update(self, index, weight, grad, state):
             assert weight.dtype == grad.dtype == np.float32
@@ -316,8 +316,8 @@ def test_own_optimizers_get_mixed_precision():
 
 
 @pytest.mark.parametrize("name", ["adam", "rmsprop", "nag", "lamb", "lbsgd"])
-def test_subclasses_may_override_the_rate_of_one_parameter(name):
-    """Wrappers override `_get_lr`; their `_get_lrs` is fit for SGD alone."""
+def test_subclasses_can_override_get_lr(name):
+    """Wrappers override `_get_lr`; only aggregating optimizers call `_get_lrs`."""
 
     class Halving(mx.optimizer.Optimizer.opt_registry[name]):
         def _get_lr(self, index):
@@ -337,7 +337,7 @@ def test_subclasses_may_override_the_rate_of_one_parameter(name):
 
 
 @pytest.mark.parametrize("name", ["sgd", "lars"])
-def test_subclasses_of_aggregating_optimizers_override_rates_by_list(name):
+def test_subclasses_of_aggregating_optimizers_override_get_lrs(name):
     class Own(mx.optimizer.Optimizer.opt_registry[name]):
         def _get_lr(self, index):
             raise AssertionError("MXNet does not ask SGD for one rate")
@@ -373,7 +373,7 @@ def calls_of(name, method, dtypes, aggregate_num=None):
     return calls
 
 
-def test_overridden_methods_get_as_many_parameters_as_in_mxnet():
+def test_overridden_methods_receive_the_same_index_lists_as_in_mxnet():
     single = [0, 1, 2, 3, 4, 5]
     alone = [(i,) for i in single]
     by_type = [(0, 2, 4, 5), (6,), (1, 3)]
@@ -403,7 +403,7 @@ def test_overridden_methods_get_as_many_parameters_as_in_mxnet():
     check_each({str(key): (key, case) for key, case in cases.items()}, check)
 
 
-def test_rates_by_the_size_of_aggregation():
+def test_get_lrs_can_depend_on_aggregate_num():
     class Fixed(mx.optimizer.SGD):
         def _get_lrs(self, indices):
             return [0.5] * self.aggregate_num
@@ -415,7 +415,7 @@ def test_rates_by_the_size_of_aggregation():
         mx.optimizer.get_updater(Fixed())(list(range(6)), grads[:6], weights[:6])
 
 
-def test_an_own_update_of_sgd_gets_the_copy_in_mixed_precision():
+def test_overridden_sgd_update_receives_the_float32_copy():
     class Own(mx.optimizer.SGD):
         def update(self, index, weight, grad, state):
             assert weight.dtype == grad.dtype == np.float32
@@ -440,7 +440,7 @@ LAZY = [
 
 @pytest.mark.parametrize("kind", ["default", "row_sparse"])
 @pytest.mark.parametrize(("name", "options", "lazy"), LAZY)
-def test_row_sparse_gradients(name, options, lazy, kind):
+def test_row_sparse_gradients_equal_dense_gradients(name, options, lazy, kind):
     wd = 0.0 if name in ("adagrad", "groupadagrad") else 0.1
     values = np.array([[1, 2.0], [3, 4]], "float32")
     grad = mx.nd.sparse.row_sparse_array((values, [0, 2]), shape=(4, 2))
@@ -454,7 +454,7 @@ def test_row_sparse_gradients(name, options, lazy, kind):
         assert weight.stype == (kind if slope is grad else "default")
         found.append(weight.asnumpy())
     sparse, dense = found
-    if name not in ("lars",):  # whose norms see that the other rows do not decay
+    if name not in ("lars",):  # its norms depend on the decay of other rows
         np.testing.assert_allclose(sparse[[0, 2]], dense[[0, 2]], rtol=1e-6)
     if lazy:
         assert (sparse[[1, 3]] == 1).all()
@@ -481,7 +481,7 @@ LAZY_MIXED = {
 }
 
 
-def test_mixed_precision_keeps_updates_lazy():
+def test_mixed_precision_row_sparse_updates_are_lazy():
     def check(case):
         (name, options, dtype), rows = case
         wd = 0.0 if name == "AdaGrad" else 0.5
@@ -505,7 +505,7 @@ SPARSE_STATES = {
 }
 
 
-def test_states_of_sparse_weights_are_stored_as_in_mxnet():
+def test_storage_types_of_sparse_states_match_mxnet():
     def check(case):
         name, like_weight = case
         for stype in ("row_sparse", "csr"):
@@ -532,7 +532,7 @@ def test_states_of_sparse_weights_are_stored_as_in_mxnet():
     check_each({name: (name, like) for name, like in SPARSE_STATES.items()}, check)
 
 
-def test_the_rate_of_lars_comes_from_the_whole_weight():
+def test_lars_scales_by_the_norm_of_the_whole_sparse_weight():
     values = np.array([[1, 2.0], [3, 4]], "float32")
     grad = mx.nd.sparse.row_sparse_array((values, [1, 3]), shape=(4, 2))
     weight = mx.nd.array(np.arange(1, 9).reshape(4, 2))
@@ -552,7 +552,7 @@ def test_ftrl_is_lazy_for_row_sparse_weights_only():
         assert weight.asnumpy()[1].tolist() == [expected] * 2
 
 
-def test_adagrad_refuses_decay_of_rows():
+def test_adagrad_with_sparse_gradients_and_weight_decay_raises():
     grad = mx.nd.sparse.row_sparse_array((np.ones((1, 2), "float32"), [0]), shape=(2, 2))
     adagrad = mx.optimizer.AdaGrad(wd=0.1)
     weight = mx.nd.ones((2, 2))
@@ -563,7 +563,7 @@ def test_adagrad_refuses_decay_of_rows():
         adagrad.update(0, weight, grad, adagrad.create_state(0, weight))
 
 
-def test_pickles_leave_parameters_and_plans_out():
+def test_pickles_exclude_parameters_and_update_plans():
     sgd = mx.optimizer.SGD(momentum=0.9, param_dict={0: Parameter(2.0, 1.0)})
     weight = mx.nd.ones(2)
     mx.optimizer.get_updater(sgd)([0], [weight * 1], [weight])
@@ -576,8 +576,8 @@ def test_pickles_leave_parameters_and_plans_out():
 
 
 @pytest.mark.parametrize("name", ["sgd", "nag", "adam", "adamw", "rmsprop", "lamb", "signum"])
-def test_updates_are_counted_as_changes(name):
-    """Prepared graphs see by torch's counter that a weight is another one now."""
+def test_updates_increment_the_version_counter_of_weights(name):
+    """Compiled graphs detect changed weights by torch's version counter."""
     weight = mx.nd.ones((3, 3))
     update = mx.optimizer.get_updater(mx.optimizer.create(name, learning_rate=0.1))
     for _ in range(2):
@@ -587,7 +587,7 @@ def test_updates_are_counted_as_changes(name):
 
 
 @pytest.mark.parametrize(("name", "first"), [("ftrl", 0.02), ("sgd", 0.3)])
-def test_a_given_rate_becomes_the_first_of_a_scheduler_except_in_ftrl(name, first):
+def test_learning_rate_overrides_base_lr_of_the_scheduler(name, first):
     schedule = mx.lr_scheduler.FactorScheduler(step=100, base_lr=0.02)
     made = mx.optimizer.create(name, learning_rate=0.3, lr_scheduler=schedule)
     assert (made.lr, schedule.base_lr, made.learning_rate) == (0.3, first, first)
@@ -606,13 +606,13 @@ def _steps(optimizer, count):
 
 
 @pytest.mark.parametrize("name", ["sgd", "nag", "lbsgd"])
-def test_negative_momentum_counts_as_none(name):
+def test_negative_momentum_is_ignored(name):
     optimizer = mx.optimizer.create(name, learning_rate=0.1, momentum=-0.5)
     np.testing.assert_allclose(_steps(optimizer, 3), [0.95, 0.9, 0.85], rtol=1e-6)
 
 
-def test_lbsgd_reads_its_rate_before_it_counts_an_update():
-    """The values are those of MXNet 1.9.1."""
+def test_lbsgd_reads_the_learning_rate_before_counting_an_update():
+    """Values of MXNet 1.9.1."""
     schedule = mx.lr_scheduler.FactorScheduler(step=2, factor=0.5)
     optimizer = mx.optimizer.LBSGD(
         learning_rate=0.1, momentum=0.9, lr_scheduler=schedule, updates_per_epoch=2, warmup_epochs=1
@@ -621,7 +621,7 @@ def test_lbsgd_reads_its_rate_before_it_counts_an_update():
     np.testing.assert_allclose(_steps(optimizer, 6), wanted, atol=1e-4)
 
 
-def test_a_rate_that_replaces_that_of_a_schedule_is_announced(capsys):
+def test_overriding_base_lr_of_a_scheduler_prints_a_message(capsys):
     mx.optimizer.SGD(learning_rate=0.5, lr_scheduler=mx.lr_scheduler.FactorScheduler(2))
     assert capsys.readouterr().out == ""
     schedule = mx.lr_scheduler.FactorScheduler(2, base_lr=0.3)
@@ -643,7 +643,7 @@ def _title(name, setting):
 
 @pytest.mark.parametrize("in_lists", [True, False], ids=["lists", "one by one"])
 @pytest.mark.parametrize("optimizer", NUMBERS)
-def test_steps_as_mxnet(optimizer, in_lists):
+def test_steps_match_mxnet(optimizer, in_lists):
     numbers = [n for n in NUMBERS[optimizer] if in_lists or not _depends_on_lists(*ROWS[n])]
     cases = {_title(*ROWS[number]): number for number in numbers}
     check_each(cases, lambda number: _check_steps(number, in_lists))
@@ -668,13 +668,13 @@ def _check_steps(number, in_lists):
 
 
 def _assert_close(found, expected, tolerance):
-    """Compare relative to the largest value: small ones may be differences of large ones."""
+    """Compare relative to the largest value: small values may be differences of large ones."""
     largest = np.abs(expected).max(initial=0)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * largest)
 
 
-def test_an_optimizer_of_executed_text():
-    """A class that `exec` makes without a module's name has none, as in some notebooks."""
+def test_optimizer_class_defined_by_exec():
+    """Such a class has no module name, as in some notebooks."""
     names = {"mx": mx}
     exec("class Own(mx.optimizer.SGD):\n    def update(self, *args):\n        pass", names)
     del names["__builtins__"]

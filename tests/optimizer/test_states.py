@@ -1,4 +1,4 @@
-"""``.states``: files of MXNet are read, ours come back, and nothing else is brought to life."""
+"""``.states`` files: MXNet's files load, ours roundtrip, and other pickles raise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _updater(name="sgd", **options):
 
 
 @pytest.mark.parametrize("kind", ["sgd", "adam", "sgd-float16"])
-def test_files_of_mxnet_are_read(kind):
+def test_states_saved_by_mxnet_are_loaded(kind):
     expected = np.load(FOLDER / f"{kind}.npy")
     updater = _updater()
     updater.set_states((FOLDER / f"{kind}.states").read_bytes())
@@ -48,7 +48,7 @@ def test_files_of_mxnet_are_read(kind):
 
 
 @pytest.mark.parametrize("kind", ["sgd", "adam", "sgd-float16"])
-def test_training_goes_on_from_files_of_mxnet(kind):
+def test_training_resumes_from_states_saved_by_mxnet(kind):
     settings = {
         "sgd": {"learning_rate": 0.1, "momentum": 0.9},
         "adam": {"learning_rate": 0.05, "schedule": True},
@@ -69,7 +69,7 @@ def test_training_goes_on_from_files_of_mxnet(kind):
 
 
 @pytest.mark.parametrize("with_optimizer", [False, True])
-def test_round_trip(with_optimizer):
+def test_states_roundtrip(with_optimizer):
     ours, _ = recorder.run(mx, "adam", {"learning_rate": 0.05, "schedule": True})
     again = _updater("nag")
     again.set_states(ours.get_states(with_optimizer))
@@ -78,7 +78,7 @@ def test_round_trip(with_optimizer):
     assert b"mxnet.ndarray.ndarray" in ours.get_states()
 
 
-def test_sparse_states_are_saved_as_mxnet_saves_them():
+def test_sparse_states_are_saved_in_the_format_of_mxnet():
     rule, weight = (
         mx.optimizer.RMSProp(centered=True),
         mx.nd.array([[0, 0], [1, 2]]).tostype("row_sparse"),
@@ -92,7 +92,7 @@ def test_sparse_states_are_saved_as_mxnet_saves_them():
     for state, copy in zip(updater.states[0], again.states[0], strict=True):
         assert copy.stype == "row_sparse"
         np.testing.assert_array_equal(copy.asnumpy(), state.asnumpy())
-    # of a dense weight, as by the optimizer of MXNet's row_sparse weights, they step as well
+    # they also update dense weights
     dense, expected = mx.nd.array([[1, 1], [1, 2]]), mx.nd.array([[1, 1], [1, 2]])
     updater.states = {0: tuple(state.tostype("default") for state in updater.states[0])}
     for _ in range(2):
@@ -102,7 +102,7 @@ def test_sparse_states_are_saved_as_mxnet_saves_them():
     assert (again.states[0][0].asnumpy() == updater.states[0][0].asnumpy()).all()
 
 
-def test_states_move_to_their_weights():
+def test_loaded_states_move_to_the_context_of_their_weights():
     updater = _updater(momentum=0.9)
     weight = mx.nd.ones(2)
     updater(0, weight * 1, weight)
@@ -115,7 +115,7 @@ def test_states_move_to_their_weights():
     assert again.states[0].asnumpy().tolist() == pytest.approx([-0.019, -0.019])
 
 
-def test_users_own_optimizers_and_schedulers_come_back():
+def test_custom_optimizers_and_schedulers_roundtrip():
     class Own(mx.optimizer.SGD):
         pass
 
@@ -153,7 +153,7 @@ class Evil:
         Evil(pickle.loads, b"x"),
     ],
 )
-def test_nothing_else_is_brought_to_life(evil):
+def test_pickles_of_disallowed_classes_raise(evil):
     for data in (pickle.dumps({0: evil}), pickle.dumps({0: evil}, protocol=2)):
         with pytest.raises(mx.error.FormatError, match="may not hold"):
             _updater().set_states(data)
@@ -162,14 +162,14 @@ def test_nothing_else_is_brought_to_life(evil):
 @pytest.mark.parametrize(
     "data", [b"", b"no pickle", pickle.dumps([1]), pickle.dumps(({}, 3)), b"\x80\x04}\x94"]
 )
-def test_damaged_states_are_told(data):
+def test_damaged_states_raise(data):
     updater = _updater()
     with pytest.raises(mx.error.FormatError, match="ptimizer states"):
         updater.set_states(data)
     assert updater.states == {}
 
 
-def test_plain_values_come_back():
+def test_plain_values_roundtrip():
     held = {"a": [1, 2.5, None, True], 3: (np.arange(3), np.float32(2)), 4: {b"x", "y"}}
     updater = _updater()
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
@@ -180,13 +180,13 @@ def test_plain_values_come_back():
 
 
 def described(nodes, root):
-    """Return a file of states with this description."""
+    """Return a states file with this description."""
     text = json.dumps({"root": root, "nodes": nodes}).encode()
     return text + FOOTER.pack(len(text), zlib.crc32(text), MAGIC)
 
 
 class Settings:
-    """What a program may give to its scheduler."""
+    """A custom object held by a scheduler."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -220,7 +220,7 @@ def with_scheduler(*held):
     return mx.optimizer.get_updater(mx.optimizer.create("sgd", lr_scheduler=Holder(*held)))
 
 
-def test_objects_of_the_programs_classes_come_back():
+def test_objects_of_user_classes_roundtrip():
     settings = Settings({"warm": (3, Settings(2))})
     updater = with_scheduler(settings, settings)
     written = updater.get_states(True)
@@ -233,8 +233,8 @@ def test_objects_of_the_programs_classes_come_back():
 
 
 @pytest.mark.parametrize("kind", [Ended, Reduced, subprocess.Popen, tempfile.TemporaryDirectory])
-def test_files_make_no_objects_whose_classes_run_code(kind, tmp_path):
-    """Not even of the program's own: a file must not choose what they delete."""
+def test_classes_with_side_effects_are_not_instantiated(kind, tmp_path):
+    """Not even user classes: a file must not control what they delete."""
     victim = tmp_path / "precious"
     victim.write_text("x")
     fields = {"steps": str(victim), "name": str(victim), "returncode": 1, "pid": 1}
@@ -244,8 +244,8 @@ def test_files_make_no_objects_whose_classes_run_code(kind, tmp_path):
     assert victim.exists()
 
 
-def test_what_files_do_not_hold_comes_from_the_program():
-    """Functions by their names; others keep what the program gave them, which is told."""
+def test_unsaved_scheduler_values_keep_those_of_the_program():
+    """Functions are stored by name; other values keep those of the program, with a warning."""
     data = with_scheduler(decay, deque([1, 2])).get_states(True)
     again = with_scheduler(decay, deque([3]))
     with pytest.warns(UserWarning, match=r"lr_scheduler\.held\[1\] keeps .* collections\.deque"):
@@ -260,7 +260,7 @@ def decay(step):
     return 0.1 / step
 
 
-def test_states_that_contain_themselves_raise():
+def test_self_referencing_states_raise():
     scheduler = Holder()
     scheduler.held.append(scheduler)
     with pytest.raises(mx.MXNetError, match="inside itself"):

@@ -1,6 +1,6 @@
-"""Machines of our own on one computer: network namespaces with a switch between them (Linux, root).
+"""Emulate several machines on one computer: network namespaces with a switch (Linux, root).
 
-A link can be cut, made slow, or made to lose what goes one way, while processes use it.
+A link can be cut, slowed down, or made to lose packets in one direction while processes use it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 CLONE_NEWUTS, CLONE_NEWNET = 0x04000000, 0x40000000
-NOWHERE = "02:00:00:00:00:99"  # a hardware address that nobody has
+NOWHERE = "02:00:00:00:00:99"  # an unused hardware address
 
 
 def run_ip(*arguments: str) -> None:
@@ -24,7 +24,7 @@ def run_ip(*arguments: str) -> None:
 
 
 def why_not() -> str:
-    """Return why no namespaces can be made here; nothing if they can."""
+    """Return why no namespaces can be created here; empty if they can."""
     if shutil.which("ip") is None:
         return "iproute2 is not installed"
     name = f"mx{os.getpid()}-try"
@@ -82,20 +82,20 @@ class Network:
         return f"10.77.0.{number + 1}"
 
     def cut(self, number: int) -> None:
-        """Pull a machine's plug at the switch."""
+        """Disconnect a machine from the switch."""
         run_ip("-n", self._switch, "link", "set", f"port{number}", "nomaster")
 
     def mend(self, number: int) -> None:
-        """Plug a machine in again."""
+        """Reconnect a machine."""
         run_ip("-n", self._switch, "link", "set", f"port{number}", "master", "switch")
 
     def lose_from(self, number: int, to: int) -> None:
-        """Lose what one machine sends to another; the other way stays open."""
+        """Drop packets from one machine to another; the other direction stays open."""
         entry = (self.address(to), "lladdr", NOWHERE, "dev", "eth0", "nud", "permanent")
         run_ip("-n", self.namespace(number), "neigh", "replace", *entry)
 
     def slow(self, number: int, rate: str) -> None:
-        """Limit how fast a machine sends, for example to "1mbit"."""
+        """Limit the bandwidth of a machine, for example to "1mbit"."""
         limit = ("tbf", "rate", rate, "burst", "4kb", "latency", "2s")
         command = ["tc", "-n", self.namespace(number), "qdisc", "add", "dev", "eth0", "root"]
         subprocess.run([*command, *limit], check=True, capture_output=True, timeout=20)

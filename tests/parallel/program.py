@@ -8,7 +8,7 @@ import sys
 
 import mxnet as mx
 
-print("a program, not a server")  # servers never come here
+print("a program, not a server")  # servers do not get here
 
 import numpy as np  # noqa: E402
 
@@ -58,7 +58,7 @@ def train_by_module(kind, workers, rank):
 
 
 def train_sparse(kind, workers, rank):
-    """Rows of a weight, pushed and pulled as MXNet's sparse linear classification does."""
+    """Push and pull rows of a weight, as in MXNet's sparse linear classification example."""
     store = mx.kv.create(kind)
     store.init("rows", nd.zeros((6, 2)).tostype("row_sparse"))
     store.set_optimizer(mx.optimizer.create("sgd", learning_rate=0.5))
@@ -76,7 +76,7 @@ def train_sparse(kind, workers, rank):
 
 
 def push_compressed(workers, rank):
-    """Two bits of every gradient."""
+    """Push with 2-bit gradient compression."""
     store = mx.kv.create("dist_sync")
     store.set_gradient_compression({"type": "2bit", "threshold": 0.5})
     store.init("bits", nd.zeros(3))

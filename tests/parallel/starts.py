@@ -15,7 +15,7 @@ PROGRAM = str(Path(__file__).with_name("program.py"))
 
 
 def environment(**variables: str) -> dict[str, str]:
-    """Return our variables without those of any job, and some more."""
+    """Return the environment without job variables, plus some more."""
     job = ("DMLC_", "MASTER_", "RANK", "WORLD_SIZE", "LOCAL_", "MXNET_JOB_SECRET")
     own = {k: v for k, v in os.environ.items() if not k.startswith(job)}
     return {**own, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **variables}
@@ -38,7 +38,7 @@ def run_by_variables(
     timeout: float = 300,
     **variables: str,
 ) -> list[Ended]:
-    """Run a program in all roles, told by ``DMLC_*`` alone, as MXNet's own launcher does."""
+    """Run a program in all roles, configured only by ``DMLC_*``, as MXNet's launcher does."""
     job = {
         "DMLC_PS_ROOT_URI": "127.0.0.1",
         "DMLC_PS_ROOT_PORT": str(free_port()),

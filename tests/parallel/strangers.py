@@ -1,4 +1,4 @@
-"""What strangers do to the sockets of a job; only to those of this machine."""
+"""Attacks on the sockets of a local job."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def listening(pids: list[int]) -> list[tuple[int, str, int]]:
 
 
 def attack(port: int) -> bool:
-    """Do everything that a stranger can think of to one port; return whether it answers."""
+    """Attack one port in all known ways; return whether it answers."""
     noise = random.Random(port)
     greeting = _greeting(port)
     flood = [_begin(port) for _ in range(FLOOD)]
@@ -97,7 +97,7 @@ def _valid_proof_for_another_secret(greeting: bytes) -> bytes:
 
 
 def _recorded(greeting: bytes) -> list[bytes]:
-    """Return an answer as it was valid for an earlier greeting, and a message after it."""
+    """Return an answer that was valid for an earlier greeting, and a message after it."""
     answer = b"n" * channel.NONCE_BYTES + b"p" * channel.TAG_BYTES
     message = channel.PREFIX.pack(100, 2**40) + b"t" * channel.TAG_BYTES + b"{}" * 50
     return [answer + message, greeting + answer + message]

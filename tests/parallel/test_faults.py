@@ -1,4 +1,4 @@
-"""Faults: whoever fails is named by all others, within seconds; nothing hangs."""
+"""A failed worker is reported by all others within seconds, and nothing hangs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("fault", EXPECTED)
-def test_every_other_rank_names_the_one_that_fails(fault):
+def test_every_other_rank_reports_the_failed_rank(fault):
     workers = 3 if fault == "killed" else 2
     settings = QUICK if fault != "frozen" else {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300}
     ended = run_forked(
@@ -50,41 +50,41 @@ def test_every_other_rank_names_the_one_that_fails(fault):
 
 
 @pytest.mark.parametrize("fault", ["killed", "ends"])
-def test_failures_are_named_also_with_sharded_states(fault):
+def test_failed_rank_is_reported_with_sharded_states(fault):
     settings = {**QUICK, "MXNET_KVSTORE_TIMEOUT": 300, "MXNET_KVSTORE_SHARD_MB": 0}
     other, _ = run_forked(push_forever, 2, fault, "adam", timeout=150, **settings)
     assert other.status == 1 and other.seconds < LIMIT
     assert "Rank 1 on " in other.err and EXPECTED[fault] in other.err, other.err
 
 
-def test_a_lost_server_of_an_asynchronous_store_is_named():
+def test_lost_server_of_an_asynchronous_store_is_reported():
     ended = run_forked(push_to_a_lost_server, 2, timeout=150, **QUICK)
     assert ended[0].status == 1 and ended[0].seconds < LIMIT
     assert "Rank 1 on " in ended[0].err and EXPECTED["killed"] in ended[0].err, ended[0].err
 
 
-def test_a_server_that_holds_a_fast_worker_back_keeps_it_close():
+def test_max_staleness_bounds_the_lead_of_fast_workers():
     settings = {"MXNET_KVSTORE_MAX_STALENESS": 2}
     for process in succeeded(run_forked(push_at_different_speeds, 2, timeout=150, **settings)):
         assert process.out == "close\n"
 
 
-def test_different_shapes_dtypes_keys_and_settings_are_errors_on_both():
+def test_mismatched_pushes_raise_on_all_workers():
     for process in succeeded(run_forked(disagree, 2, timeout=150)):
         assert process.out == "all raised\n" and process.seconds < LIMIT
 
 
-def test_a_missing_worker_is_named_while_it_is_waited_for_and_at_the_end():
+def test_missing_worker_is_reported_while_waiting_and_on_timeout():
     present = run_forked(only_arrive, 3, ranks=[0, 2], MXNET_KVSTORE_CONNECT_TIMEOUT=4, timeout=150)
     for process in present:
         assert process.status == 1 and process.seconds < LIMIT
         assert "missing rank 1; present rank 0 on" in process.err
     assert "mxnet: waiting for 1 of 3 workers: rank 1 has not joined 127.0.0.1:" in present[0].err
-    assert "waiting for" not in present[1].err  # one of them says it
+    assert "waiting for" not in present[1].err  # one of them reports it
 
 
 def push_forever(fault, optimizer=None):
-    """Push again and again; rank 1 fails in some way after a few rounds."""
+    """Push repeatedly; rank 1 fails in some way after a few rounds."""
     store = mx.kvstore.create("dist_sync")
     if optimizer:
         store.set_optimizer(mx.optimizer.create(optimizer))
@@ -111,7 +111,7 @@ def push_to_a_lost_server():
 
 
 def push_at_different_speeds():
-    """Rank 0 pushes as fast as it can, and sees that rank 1 is not far behind."""
+    """Rank 0 pushes at full speed, and checks that rank 1 is not far behind."""
     store = mx.kvstore.create("dist_async")
     store.init("w", mx.nd.zeros(2))
     store.set_optimizer(mx.optimizer.SGD(learning_rate=-1.0))
@@ -127,7 +127,7 @@ def push_at_different_speeds():
 
 
 def fail(fault):
-    """Fail as wanted."""
+    """Fail in the requested way."""
     if fault == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if fault == "frozen":
@@ -140,7 +140,7 @@ def fail(fault):
 
 
 def disagree():
-    """Give different shapes, dtypes, keys and settings on the two ranks; each is an error."""
+    """Push different shapes, dtypes, keys and settings on the two ranks; each raises."""
     store = mx.kvstore.create("dist_sync")
     rank = store.rank
     raised(
@@ -172,7 +172,7 @@ def pushed(store, key):
 
 
 def raised(call, *texts):
-    """Check that a call raises an error that holds some texts."""
+    """Check that a call raises an error that contains some texts."""
     try:
         call()
     except mx.distributed.Disagreement as error:
@@ -183,13 +183,13 @@ def raised(call, *texts):
 
 
 def only_arrive():
-    """Create a store and do nothing, with little patience."""
+    """Create a store with a short timeout and do nothing."""
     mx.distributed.rendezvous.QUIET_SECONDS = 1.0
     mx.kvstore.create("dist_sync")
 
 
 class EndsWhenTheTimeIsOver:
-    """A collective of torch that ends just after a wait for it has timed out."""
+    """A collective of torch that completes just after a wait for it has timed out."""
 
     def __init__(self, error=None):
         self.error = error
@@ -204,7 +204,7 @@ class EndsWhenTheTimeIsOver:
         return True
 
 
-def test_a_collective_that_ends_when_a_wait_times_out_has_ended_well():
+def test_collective_completing_just_after_its_timeout_succeeds():
     server = StoreServer("127.0.0.1", 0, b"s")
     store = JobStore("127.0.0.1", server.port, 10, b"s")
     group = Group(None)
@@ -219,15 +219,15 @@ def test_a_collective_that_ends_when_a_wait_times_out_has_ended_well():
         server.close()
 
 
-def test_a_worker_that_left_before_a_connection_broke_is_named():
-    """It may leave long before the others notice that they needed it."""
+def test_worker_that_left_before_a_broken_connection_is_reported():
+    """It may leave long before the others need it."""
     server = StoreServer("127.0.0.1", 0, b"s")
     stores = [JobStore("127.0.0.1", server.port, 10, b"s") for _ in range(2)]
     stores[0].set("left/1", "finished")
     monitor = HeartbeatMonitor(stores[1], 0, 2, heartbeat=0.4, serves=False)
     try:
         monitor.start()
-        assert monitor.wait_for_failure(1.0) is None  # nobody misses it
+        assert monitor.wait_for_failure(1.0) is None  # no other worker needs it
         monitor.suspect()
         failure = monitor.wait_for_failure(60)
         assert failure is not None and failure["rank"] == 1

@@ -1,4 +1,4 @@
-"""`mx launch`: workers, their output and exit status, restarts, hosts, other launchers."""
+"""`mx launch`: workers, output, exit status, restarts, hosts, other launchers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def launched(*arguments, **settings):
     return ended
 
 
-def test_workers_get_their_place_and_their_lines_a_prefix():
+def test_launch_sets_ranks_and_prefixes_output_lines():
     ended = launched("-n", "2", "--env-worker", "GIVEN=yes", sys.executable, "-c", SHOW)
     assert ended.status == 0, ended.err
     assert sorted(ended.out.splitlines()) == [
@@ -49,13 +49,13 @@ def test_workers_get_their_place_and_their_lines_a_prefix():
     ]
 
 
-def test_a_failure_ends_the_others_and_its_status_is_passed_on():
+def test_failed_worker_ends_the_job_with_its_exit_status():
     ended = launched("-n", "2", sys.executable, "-c", FAIL_ONCE)
     assert ended.status == 7 and ended.seconds < 100
     assert re.search(r"mx launch: Rank 1 on \S+ ended with status 7\n", ended.err), ended.err
 
 
-def test_restarts_with_the_same_and_with_fewer_workers():
+def test_max_restarts_and_min_workers():
     ended = launched("-n", "2", "--max-restarts", "1", sys.executable, "-c", FAIL_ONCE)
     assert ended.status == 0 and ended.out.count("attempt 1 of 2") == 2, ended.err
     assert "restart 1 of 1" in ended.err
@@ -64,7 +64,7 @@ def test_restarts_with_the_same_and_with_fewer_workers():
     assert ended.status == 0 and ended.out.count("attempt 1 of 1") == 1, ended.err
 
 
-def test_workers_by_ssh(tmp_path):
+def test_ssh_launcher(tmp_path):
     # This ssh runs the command here: host and options come before it.
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
@@ -81,7 +81,7 @@ def test_workers_by_ssh(tmp_path):
     ]
 
 
-def test_the_commands_of_mpi_slurm_and_ssh_are_shown(tmp_path, capsys):
+def test_dry_run_prints_mpi_slurm_and_ssh_commands(tmp_path, capsys):
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost:2\n")
     assert main(["-n", "2", "--launcher", "mpi", "--dry-run", "python", "t.py"]) == 0
@@ -96,7 +96,7 @@ def test_the_commands_of_mpi_slurm_and_ssh_are_shown(tmp_path, capsys):
     assert "rsync -az" in shown and "localhost:/tmp/job/" in shown and "cd /tmp/job && " in shown
 
 
-def test_wrong_options_are_errors(tmp_path):
+def test_invalid_launch_options_raise(tmp_path):
     with pytest.raises(mx.MXNetError, match="give the program"):
         main(["-n", "2"])
     with pytest.raises(mx.MXNetError, match="-n must be at least 1"):
@@ -109,13 +109,13 @@ def test_wrong_options_are_errors(tmp_path):
     assert parse_assignments(["NOT_SET"], {}) == {}
 
 
-def test_an_interrupted_launcher_ends_its_workers():
+def test_interrupted_launcher_terminates_its_workers():
     ended = launched("-n", "2", sys.executable, "-c", INTERRUPT)
     assert ended.status == 128 + signal.SIGTERM, ended.err
     assert ended.seconds < 100
 
 
-def test_the_secret_of_a_job_is_on_no_command_line(tmp_path, capsys, monkeypatch):
+def test_job_secret_is_not_on_the_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MXNET_JOB_SECRET", "5ecret")
     hosts = tmp_path / "hosts"
     hosts.write_text("localhost:2\n")
@@ -124,7 +124,7 @@ def test_the_secret_of_a_job_is_on_no_command_line(tmp_path, capsys, monkeypatch
         assert "5ecret" not in capsys.readouterr().out
 
 
-def test_host_lines_that_are_options_are_refused(tmp_path):
+def test_invalid_host_names_raise(tmp_path):
     hosts = tmp_path / "hosts"
     for line in ("-oProxyCommand=touch x", "a;b", "$(x)"):
         hosts.write_text(f"good\n{line}\n")
@@ -132,7 +132,7 @@ def test_host_lines_that_are_options_are_refused(tmp_path):
             read_hosts(str(hosts))
 
 
-def test_limits_come_from_our_variables_and_mxnets(monkeypatch):
+def test_heartbeat_timeout_environment_variables(monkeypatch):
     from mxnet.parallel.heartbeat import silence_limit
 
     assert silence_limit() == 20

@@ -1,4 +1,4 @@
-"""Faults of networks, machines and disks: they are named, or survived, and nothing hangs."""
+"""Failures of networks, machines and disks are reported or tolerated; nothing hangs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 REASON = networks.why_not() if sys.platform == "linux" else "namespaces are Linux's"
 with_namespaces = pytest.mark.skipif(bool(REASON), reason=REASON)
 LIMIT = 100.0  # seconds; a few on an idle machine
-SILENCE = 4.0  # a busy machine may stand still for two
+SILENCE = 4.0  # a busy machine can pause for two seconds
 SETTINGS = {"MXNET_KVSTORE_HEARTBEAT": SILENCE, "MXNET_JOB_SECRET": "of this job"}
 LOST = r"was killed, crashed or is frozen, or its network is cut: it has been silent for \d"
 GONE = r"It has not answered for \d+\.\d s"
@@ -35,7 +35,7 @@ SLURM = {"MACHINE_VARIABLES": "SLURM_PROCID SLURM_NTASKS"}
 
 
 def run_on_machines(folder, fault, size=3, is_survived=False, **settings):
-    """Push on some machines, and do something to them when all of them do; return the outcome."""
+    """Push on some machines, and inject a fault when all of them do; return the outcome."""
     with Network(size) as network, ThreadPoolExecutor(1) as pool:
         address = {"MASTER_ADDR": network.address(0), "MASTER_PORT": free_port()}
         arguments = (on_machine, size, network.name, push_until_told, str(folder))
@@ -77,7 +77,7 @@ def push_until_told(folder):
 
 
 def failed(process):
-    """Return the last line of a process that ended with an error of a fault."""
+    """Return the last line of a process that ended with a worker failure."""
     assert process.status == 1 and process.seconds < LIMIT, (process.status, process.err)
     (line,) = re.findall(r"^.*\bmxnet\S*WorkerFailed: .*$", process.err, re.M)[-1:]
     assert re.search(rf"Rank {process.role} on node{process.role} {DOING}", line), line
@@ -85,7 +85,7 @@ def failed(process):
 
 
 @with_namespaces
-def test_a_cut_link_is_named_on_both_of_its_sides(tmp_path):
+def test_cut_link_is_reported_on_both_sides(tmp_path):
     ended = run_on_machines(tmp_path, lambda network, _: network.cut(2))
     for process in ended[:2]:
         assert re.search(rf"Rank 2 on node2 \(pid \d+\) {LOST}", failed(process))
@@ -93,14 +93,14 @@ def test_a_cut_link_is_named_on_both_of_its_sides(tmp_path):
 
 
 @with_namespaces
-def test_a_link_that_loses_one_way_is_named_on_both_of_its_sides(tmp_path):
+def test_one_way_packet_loss_is_reported_on_both_sides(tmp_path):
     ended = run_on_machines(tmp_path, lambda network, _: network.lose_from(1, 0), 2)
     assert re.search(rf"Rank 1 on node1 \(pid \d+\) {LOST}", failed(ended[0]))
     assert re.search(rf"lost rank 0 on node0 at .*{GONE}", failed(ended[1]))
 
 
 @with_namespaces
-def test_a_link_between_two_workers_that_both_reach_the_first(tmp_path):
+def test_cut_link_between_two_workers_other_than_rank_0(tmp_path):
     def fault(network, _):
         network.lose_from(1, 2)
         network.lose_from(2, 1)
@@ -114,7 +114,7 @@ def test_a_link_between_two_workers_that_both_reach_the_first(tmp_path):
 
 
 @with_namespaces
-def test_a_short_cut_and_a_slow_link_are_survived(tmp_path):
+def test_short_interruption_and_slow_link_are_tolerated(tmp_path):
     def fault(network, _):
         network.cut(1)
         time.sleep(0.7)
@@ -128,7 +128,7 @@ def test_a_short_cut_and_a_slow_link_are_survived(tmp_path):
 
 
 @with_namespaces
-def test_two_machines_that_die_at_once(tmp_path):
+def test_two_machines_failing_simultaneously_are_reported(tmp_path):
     def fault(_, pids):
         for pid in (pids[1], pids[2]):
             os.kill(pid, signal.SIGKILL)
@@ -140,7 +140,7 @@ def test_two_machines_that_die_at_once(tmp_path):
 
 
 @with_namespaces
-def test_the_death_of_rank_0(tmp_path):
+def test_failure_of_rank_0_is_reported(tmp_path):
     ended = run_on_machines(tmp_path, lambda _, pids: os.kill(pids[0], signal.SIGKILL), **SLURM)
     assert ended[0].status == -9
     for process in ended[1:]:
@@ -148,7 +148,7 @@ def test_the_death_of_rank_0(tmp_path):
 
 
 @with_namespaces
-def test_a_worker_that_stands_still_for_a_while_is_waited_for_or_named(tmp_path):
+def test_suspended_worker_is_awaited_or_reported(tmp_path):
     def stop_for(seconds):
         def fault(_, pids):
             os.kill(pids[1], signal.SIGSTOP)
@@ -162,10 +162,10 @@ def test_a_worker_that_stands_still_for_a_while_is_waited_for_or_named(tmp_path)
     succeeded(run_on_machines(tmp_path / "short", stop_for(1), 2, True, MXNET_KVSTORE_HEARTBEAT=20))
     ended = run_on_machines(tmp_path / "long", stop_for(SILENCE + 3), 2)
     assert re.search(rf"Rank 1 on node1 \(pid \d+\) {LOST}", failed(ended[0]))
-    failed(ended[1])  # it comes back to a job that has ended, and ends
+    failed(ended[1])  # it continues after the job has ended, and exits
 
 
-def test_a_full_disk_in_a_checkpoint_is_reported_as_one(tmp_path):
+def test_full_disk_during_a_checkpoint_is_reported(tmp_path):
     mounted = ["mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp_path)]
     result = subprocess.run(mounted, capture_output=True, text=True, timeout=20)
     if result.returncode:
@@ -193,7 +193,7 @@ def save_until_full(folders):
         store.barrier()
 
 
-def test_workers_do_not_outlive_a_launcher_that_is_killed(tmp_path):
+def test_workers_end_when_their_launcher_is_killed(tmp_path):
     program = f"from tests.parallel.test_networks import *; push_until_told({str(tmp_path)!r})"
     command = [sys.executable, "-m", "mxnet.launch", "-n", "2", "--log-dir", str(tmp_path / "logs")]
     settings = {k: str(v) for k, v in SETTINGS.items()}

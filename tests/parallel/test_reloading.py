@@ -1,4 +1,4 @@
-"""Parameters that are loaded in the middle of a distributed training."""
+"""Loading parameters during distributed training."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from tests.parallel.workers import run_forked, run_forked_roles, succeeded
 
-LIMIT = 60  # seconds; a collective that nobody joins would wait for 300
+LIMIT = 60  # seconds; a collective without partners would wait for 300
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_training_continues_from_parameters_that_all_workers_load(is_named: bool) -> None:
+def test_parameters_loaded_by_all_workers_are_used(is_named: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ended = succeeded(run_forked(load_on_all, 2, is_named, folder, timeout=LIMIT))
     assert ended[0].out == ended[1].out != ""
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_all_workers_learn_that_one_has_loaded_parameters(is_named: bool) -> None:
+def test_parameters_loaded_by_one_worker_raise_on_all(is_named: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ended = run_forked(load_on_one, 2, is_named, folder, timeout=LIMIT)
     for process in ended:
@@ -33,12 +33,12 @@ def test_all_workers_learn_that_one_has_loaded_parameters(is_named: bool) -> Non
         assert "weights set anew (keys 0, 1; checksum" in process.out
 
 
-def test_all_workers_learn_that_they_have_loaded_different_parameters() -> None:
+def test_different_parameters_loaded_by_workers_raise_on_all() -> None:
     ended = run_forked(load_different_values, 2, timeout=LIMIT)
     assert all("Workers push different things" in process.out for process in ended)
 
 
-def test_weights_of_an_asynchronous_store_cannot_be_loaded() -> None:
+def test_loading_parameters_with_an_asynchronous_store_raises() -> None:
     ended = run_forked_roles(load_beside_servers, workers=1, servers=1, timeout=LIMIT)
     (worker,) = (process for process in ended if process.role.startswith("worker"))
     assert "Cannot reset distributed KVStore" in worker.out, worker.err

@@ -1,4 +1,4 @@
-"""Restarts: `fit(resume=...)` and Gluon loops go on from the last state that all workers have."""
+"""`fit(resume=...)` and Gluon loops resume from the last state that all workers have."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ QUICK = {"MXNET_KVSTORE_HEARTBEAT": 20}  # a kill is noticed by its connections;
 
 def weights(processes):
     rows = [p.out.rpartition("]]")[0] + "]]" for p in succeeded(processes)]
-    assert len(set(rows)) == 1  # all workers hold the same
+    assert len(set(rows)) == 1  # all workers have equal weights
     return json.loads(rows[0])[0]
 
 
-def test_a_gluon_loop_restarts_with_the_same_and_with_fewer_workers(tmp_path):
+def test_gluon_loop_restarts_with_the_same_or_fewer_workers(tmp_path):
     expected = weights(run_forked(train_and_print, 2, str(tmp_path / "whole")))
     ended = run_forked(train_and_print, 2, str(tmp_path / "run"), 9, **QUICK)
     assert [e.status for e in ended] == [1, -9]
     again = run_forked(train_and_print, 2, str(tmp_path / "run"))
-    assert weights(again) == expected  # to the last bit
+    assert weights(again) == expected  # bit for bit
     assert all(p.out.endswith(" 10\n") for p in again)  # of 18 steps, 8 were done
     ended = run_forked(train_and_print, 3, str(tmp_path / "fewer"), 7, **QUICK)
     assert [e.status for e in ended] == [1, -9, 1]
@@ -37,7 +37,7 @@ def test_a_gluon_loop_restarts_with_the_same_and_with_fewer_workers(tmp_path):
     assert all(p.out.endswith(" 9\n") for p in again) and len(weights(again)) == 21
 
 
-def test_a_restart_gives_the_result_of_an_uninterrupted_run(tmp_path):
+def test_restarted_fit_equals_uninterrupted_fit(tmp_path):
     expected = weights(run_forked(fit_and_print, 2, None))
     ended = run_forked(fit_and_print, 2, str(tmp_path), 9, **QUICK)
     assert [e.status for e in ended] == [1, -9]
@@ -56,7 +56,7 @@ getattr(test_restart, sys.argv[1])(sys.argv[2], 9 if first else None)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", ["fit_and_print", "train_and_print"])
-def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path):
+def test_launcher_restarts_killed_job_to_the_same_result(program, tmp_path):
     uninterrupted = None if program == "fit_and_print" else str(tmp_path / "whole")
     expected = weights(run_forked(globals()[program], 2, uninterrupted))
     (tmp_path / "run").mkdir()
@@ -70,7 +70,7 @@ def test_the_launcher_restarts_a_killed_job_to_the_same_result(program, tmp_path
         assert f"[rank {rank}] {[expected]} 10\n" in launcher.out
 
 
-def test_a_job_resumes_with_fewer_workers(tmp_path):
+def test_fit_resumes_with_fewer_workers(tmp_path):
     ended = run_forked(fit_and_print, 3, str(tmp_path), 7, **QUICK)
     assert [e.status for e in ended] == [1, -9, 1]
     again = run_forked(fit_and_print, 2, str(tmp_path))
@@ -83,7 +83,7 @@ DEATHS = {4: 5, 3: 9, 2: 13}  # the step after which rank 1 dies, by number of w
 
 
 @pytest.mark.slow
-def test_four_workers_become_three_then_two_and_then_four_again(tmp_path):
+def test_elastic_restarts_with_four_three_two_and_four_workers(tmp_path):
     (alone,) = run_forked(train_elastically, 1, str(tmp_path / "alone"))
     *_, expected = alone.out.splitlines()
     program = (train_elastically, str(tmp_path / "run"))
@@ -94,7 +94,7 @@ def test_four_workers_become_three_then_two_and_then_four_again(tmp_path):
     assert second.status == 0, second.err
     lines = (first.out + second.out).splitlines()
     starts = [line.partition("] ")[2] for line in lines if line.startswith("[rank 0] workers")]
-    # Every one begins with the last step that was saved, of those before the death.
+    # Every attempt resumes from the last step saved before the failure.
     assert starts == [f"workers {n} from step {s}" for n, s in ((4, 0), (3, 4), (2, 8), (4, 12))]
     results = [json.loads(line.partition("] ")[2]) for line in lines if "] [" in line]
     assert len(results) == 4 and all(result == results[0] for result in results)
@@ -102,7 +102,7 @@ def test_four_workers_become_three_then_two_and_then_four_again(tmp_path):
 
 
 def train_elastically(folder):
-    """Train on all data in each step, so that the number of workers makes no difference."""
+    """Train on all data in each step, so that results do not depend on the number of workers."""
     store, x, y = join_job()
     net = gluon.nn.Dense(1, in_units=3)
     net.initialize(mx.init.Constant(0.1))

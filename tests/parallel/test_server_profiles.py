@@ -1,4 +1,4 @@
-"""What servers of an asynchronous store record for `mx.profiler`."""
+"""`mx.profiler` on servers of an asynchronous store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.parallel.workers import run_forked_roles
 LIMIT = 60  # seconds
 
 
-def test_servers_write_the_calls_that_they_answered(tmp_path: Path) -> None:
+def test_servers_profile_push_and_pull_calls(tmp_path: Path) -> None:
     ended = run_forked_roles(push_and_pull, 1, 1, str(tmp_path / "trace.json"), timeout=LIMIT)
     assert all(process.status == 0 for process in ended), [process.err for process in ended]
     events = json.loads((tmp_path / "rank0_trace.json").read_text())["traceEvents"]

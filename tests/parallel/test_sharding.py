@@ -1,4 +1,4 @@
-"""Optimizer states that are split over workers: the same weights and files, less memory."""
+"""Optimizer states sharded over workers give equal weights and files with less memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.parallel.workers import run_forked, succeeded
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_sharded_states_give_the_weights_of_whole_ones(workers):
+def test_sharded_states_give_equal_weights(workers):
     for process in succeeded(run_forked(run_all, workers)):
         last = "small_models_and_unknown_optimizers_stay_whole"
         assert process.out.split()[-1] == last, process.out
 
 
-def test_another_number_of_workers_loads_the_states(tmp_path):
+def test_states_load_with_a_different_number_of_workers(tmp_path):
     path = str(tmp_path / "run.states")
     for workers in (3, 2):
         succeeded(run_forked(train_and_save, workers, path, 2))
@@ -36,7 +36,7 @@ def test_another_number_of_workers_loads_the_states(tmp_path):
         assert np.all(square.asnumpy() > 0)
 
 
-def test_a_partition_is_balanced_and_keeps_what_it_assigned():
+def test_partition_is_balanced_and_stable():
     partition = Partition(3, splits=True)
     partition.add({"a": (100, 100), "b": (2, 10_000), "c": (10,), "d": (9,)})
     assert partition["a"] == [(0, 34), (34, 67), (67, 100)]
@@ -62,7 +62,7 @@ OPTIMIZERS = {
 
 
 def make_store(optimizer, settings, shard_mb, compression=None, dtype="float32"):
-    """Return a store with weights and an optimizer, sharded from some size on."""
+    """Return a store with weights and an optimizer, sharded above some size."""
     os.environ["MXNET_KVSTORE_SHARD_MB"] = str(shard_mb)
     store = mx.kvstore.create("dist_sync")
     if compression:
@@ -79,7 +79,7 @@ def push_rounds(store, rounds, seed=0, dtype="float32"):
     random = np.random.RandomState(100 * seed + store.rank)
     outs = [nd.zeros(shape, dtype=dtype) for shape in SHAPES.values()]
     for _ in range(rounds):
-        # Eighths add up without rounding, in any order.
+        # Sums of eighths are exact in any order.
         grads = [
             nd.array(np.round(random.normal(size=s) * 8) / 8, dtype=dtype) for s in SHAPES.values()
         ]
@@ -225,13 +225,13 @@ def train_and_save(path, rounds):
 
 
 @pytest.mark.slow
-def test_torchs_fully_shard_trains_a_gluon_network_to_the_same_losses(tmp_path):
+def test_fully_shard_trains_a_gluon_network_to_equal_losses(tmp_path):
     first, second = succeeded(run_forked(train_fully_sharded, 2, str(tmp_path), timeout=200))
     assert first.out == second.out == "same losses, same file\n"
 
 
 def train_fully_sharded(folder):
-    """Train a twin of a network whose weights are split; compare losses and what is saved."""
+    """Train a copy of a network with sharded weights; compare losses and the saved file."""
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -259,7 +259,7 @@ def train_fully_sharded(folder):
 
 
 def build_layers():
-    """Return a small network; rank 0's seed is everybody's."""
+    """Return a small network, initialized with the seed of rank 0."""
     mx.random.seed(5)
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(64, in_units=32, activation="tanh"))

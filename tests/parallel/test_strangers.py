@@ -1,4 +1,4 @@
-"""Strangers at the ports of a job: they get nothing, change nothing, and stop nothing."""
+"""Connections from outside a job are rejected and have no effect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="sockets are found
 
 
 @on_linux
-def test_a_job_under_attack_ends_with_the_same_result_to_the_last_bit(tmp_path):
+def test_job_under_attack_gives_the_same_result_bit_for_bit(tmp_path):
     with ThreadPoolExecutor(1) as pool:
         settings = {"MXNET_JOB_SECRET": "of this job", "MXNET_KVSTORE_HEARTBEAT": "60"}
         job = pool.submit(
@@ -44,7 +44,7 @@ def test_a_job_under_attack_ends_with_the_same_result_to_the_last_bit(tmp_path):
             (tmp_path / "attacked").touch()
         scheduler, server, *workers = succeeded(job.result())
     assert len(sockets) == 6  # scheduler, server, and two of Gloo of each worker
-    assert sum(answers) == 2  # Gloo's have all the connections that they need
+    assert sum(answers) == 2  # Gloo's ports accept no more connections
     expected = hashlib.sha256(expected_weights().tobytes()).hexdigest()
     assert [w.out.split()[-1] for w in workers] == [expected] * 2
     for process in (scheduler, server, *workers):
@@ -124,7 +124,7 @@ def echo(connection):
         connection.send(*connection.receive())
 
 
-def test_only_those_who_know_the_secret_are_served():
+def test_connections_with_a_wrong_secret_are_rejected():
     listener = Listener("127.0.0.1", 0, echo, b"right")
     with pytest.raises(ChannelError, match="not part of this job: its MXNET_JOB_SECRET differs"):
         connect("127.0.0.1", listener.port, 0.5, b"wrong")
@@ -138,7 +138,7 @@ def test_only_those_who_know_the_secret_are_served():
 
 
 @pytest.mark.parametrize("change", ["bit", "repeat", "length"])
-def test_forged_repeated_and_overlong_messages_are_refused(change):
+def test_forged_replayed_and_oversized_messages_raise(change):
     with contextlib.ExitStack() as scope:
         (a, b), (c, d) = [tcp_pair(scope) for _ in range(2)]
         Channel(a, b"1" * 32, b"2" * 32).send({"n": 1}, [b"data"])
@@ -165,7 +165,7 @@ def tcp_pair(scope):
         return client, scope.enter_context(server.accept()[0])
 
 
-def test_half_open_connections_do_not_keep_members_out(monkeypatch):
+def test_half_open_connections_do_not_block_workers(monkeypatch):
     monkeypatch.setattr(channel, "MAX_UNPROVEN", 8)
     listener = Listener("127.0.0.1", 0, echo, b"s")
     idle = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
@@ -177,7 +177,7 @@ def test_half_open_connections_do_not_keep_members_out(monkeypatch):
     listener.close()
 
 
-def test_damaged_heartbeats_and_failures_are_passed_over():
+def test_malformed_heartbeats_and_failures_are_ignored():
     server = StoreServer("127.0.0.1", 0, b"s")
     stores = [JobStore("127.0.0.1", server.port, 10, b"s") for _ in range(3)]
     store = stores[0]
@@ -186,7 +186,7 @@ def test_damaged_heartbeats_and_failures_are_passed_over():
     monitor = HeartbeatMonitor(stores[1], 0, 2, heartbeat=0.4, serves=False)
     try:
         monitor.start()
-        failure = monitor.wait_for_failure(20)  # rank 1 is silent, which is still noticed
+        failure = monitor.wait_for_failure(20)  # rank 1 sends no heartbeats, which is detected
         assert failure is not None and failure["rank"] == 1 and "silent" in failure["why"]
         monitor.has_failed = True
     finally:
@@ -196,7 +196,7 @@ def test_damaged_heartbeats_and_failures_are_passed_over():
         server.close()
 
 
-def test_texts_of_other_processes_are_escaped_and_cut():
+def test_text_from_other_processes_is_escaped_and_truncated():
     assert escape("a\x1b[31m\r\nb") == "a\\x1b[31m\\r\\nb"
     assert len(escape("x" * 10_000)) < 1100
     record = json.dumps({"rank": 1, "host": "\x1b]0;h\x07", "pid": 1, "why": "w" * 5000})
@@ -205,7 +205,7 @@ def test_texts_of_other_processes_are_escaped_and_cut():
     assert parse_failure(b'{"rank": 1}') is None and parse_failure(b"\xff") is None
 
 
-def test_a_users_own_optimizer_is_refused_by_servers_with_a_sentence():
+def test_custom_optimizers_on_servers_raise():
     from mxnet.parallel.async_server import pack_optimizer
 
     class Mine(mx.optimizer.SGD):
@@ -218,7 +218,7 @@ def test_a_users_own_optimizer_is_refused_by_servers_with_a_sentence():
     assert type(optimizer) is mx.optimizer.Adam and optimizer.lr_scheduler.step == 10
 
 
-def test_a_job_on_several_machines_without_a_secret_warns():
+def test_job_on_several_machines_is_not_trusted():
     from mxnet.parallel.rendezvous import read_job
 
     job = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9"}

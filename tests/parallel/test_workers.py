@@ -1,4 +1,4 @@
-"""Workers of a job together: stores, Trainer, layers and Horovod's names, against one process."""
+"""Stores, Trainer, layers and Horovod's names on several workers, against one process."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from tests.parallel.workers import ROOT, run_forked, succeeded
 
 
 @pytest.mark.parametrize("workers", [2, 3])
-def test_workers_agree_with_one_process(workers):
+def test_results_of_workers_equal_one_process(workers):
     for process in succeeded(run_forked(run_all, workers)):
         assert process.out.split()[-1] == "asynchronous_pushes_are_not_lost", process.out
 
 
-def test_compressed_sums_of_four_workers():
+def test_gradient_compression_with_four_workers():
     for process in succeeded(run_forked(run_compressed, 4)):
         assert process.out == "done\n"
 
 
-def test_a_job_may_have_one_worker():
+def test_job_with_one_worker():
     (process,) = succeeded(run_forked(run_some, 1))
     assert process.out == "done\n"
 
 
 @pytest.mark.slow
-def test_the_example_learns():
+def test_distributed_example_trains():
     pytest.importorskip("sklearn")
     first, second = succeeded(run_forked(train_the_example, 2))
     assert float(first.out.split()[-1]) > 0.8
     assert second.out == ""
 
 
-def test_a_process_group_of_the_program_is_used():
+def test_existing_torch_process_group_is_used():
     ended = succeeded(run_forked(the_program_may_start_torch_itself, 2))
     assert [e.out for e in ended] == ["0 [2.0, 2.0]\n", "1 [2.0, 2.0]\n"]
 
@@ -98,7 +98,7 @@ def train_the_example():
 
 
 def the_program_may_start_torch_itself():
-    """Use a process group that the program has made."""
+    """Use a process group that the program has created."""
     import os
 
     import torch
@@ -121,7 +121,7 @@ def compressed_sums_follow_mxnets_arithmetic():
     store.init("w", nd.ones(40003) * 7)
     out = nd.zeros(40003)
     store.pull("w", out=out)
-    assert out.asnumpy().tolist() == [7] * 40003  # first values travel as they are
+    assert out.asnumpy().tolist() == [7] * 40003  # initial values are not compressed
     random = np.random.RandomState(5)
     residuals = np.zeros((hvd.size(), 40003), "float32")
     for _ in range(4):
@@ -326,7 +326,7 @@ def modules_equal_one_process():
 
 
 def compressed_training_follows_mxnets_arithmetic():
-    """Two bits of every gradient: Trainer and Module update by the sum of what was sent."""
+    """Trainer and Module update by the sum of the 2-bit gradients."""
     random = np.random.RandomState(6)
     x = random.normal(size=(hvd.size(), 8, 5)).astype("float32")
     settings = {"type": "2bit", "threshold": 0.5}
@@ -362,7 +362,7 @@ def compressed_training_follows_mxnets_arithmetic():
 
 
 def samplers_split_the_data():
-    """A sampler as MXNet's tutorials write it, and iterators by part_index and num_parts."""
+    """A sampler as in MXNet's tutorials, and iterators with part_index and num_parts."""
 
     class SplitSampler(gluon.data.sampler.Sampler):
         def __init__(self, length, num_parts, part_index):
@@ -409,7 +409,7 @@ def gradients_that_leave_early_equal_one_process():
             trainer.step(8)
         return trainer, [p.data() for p in net.collect_params().values()]
 
-    os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of some 25 numbers
+    os.environ["MXNET_KVSTORE_BUCKET_MB"] = "0.0001"  # buckets of about 25 numbers
     for change in ((), (3,), (2, 4)):
         # Rank 0 sets a gradient and the others clear theirs, so the sum is known.
         _, expected = train(None, x, y, change)
@@ -569,7 +569,7 @@ def process_sets_limit_collectives():
 
 
 def mistakes_are_errors_on_all_workers():
-    """What only one worker does wrong is an error on all of them, and never a hang or an abort."""
+    """An invalid call of only one worker raises on all of them, without a hang or an abort."""
     n, rank = hvd.size(), hvd.rank()
     is_odd = rank == 1
     other = np.float64 if is_odd else np.float32

@@ -39,7 +39,7 @@ class Ended:
 
 
 def _main(function: Callable, arguments: Sequence[Any], variables: dict[str, str], folder: str):
-    """Run a function as a program would: output to files, hooks for errors and for the end."""
+    """Run a function like a program: output to files, with error and exit hooks."""
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(Path(folder) / name, os.O_WRONLY | os.O_CREAT), number)
     os.environ.update(variables)
@@ -98,7 +98,7 @@ def run_forked_roles(
     timeout: float = 120,
     **settings: str,
 ) -> list[Ended]:
-    """Run a function in all roles of MXNet's launcher; ranks are given by arrival."""
+    """Run a function in all roles of MXNet's launcher; ranks are assigned by arrival."""
     job = {
         "DMLC_PS_ROOT_URI": "127.0.0.1",
         "DMLC_PS_ROOT_PORT": str(free_port()),
@@ -152,7 +152,7 @@ def free_port() -> int:
 
 
 def succeeded(ended: list[Ended]) -> list[Ended]:
-    """Return the processes of a job, after checking that all of them ended well."""
+    """Return the processes of a job, after checking that all of them succeeded."""
     for process in ended:
         assert process.status == 0, f"{process.role} ended with {process.status}: {process.err}"
     return ended
@@ -168,7 +168,7 @@ def launch(arguments):
 def _open_files() -> set[int]:
     """Return the numbers of the files that this process has open."""
 
-    def is_open(number: int) -> bool:  # the folder's own is not any more
+    def is_open(number: int) -> bool:  # not the working directory
         try:
             return bool(os.fstat(number))
         except OSError:
@@ -178,10 +178,10 @@ def _open_files() -> set[int]:
 
 
 def launch_forked(options, function, *arguments):
-    """Run the launcher with a function for a program; its workers are forked, without an import."""
+    """Run the launcher with a function as its program; workers are forked, without an import."""
 
     class Forked(subprocess.Popen):
-        """A process that ends before it would become another program."""
+        """A process that exits before it would exec another program."""
 
         def __init__(self, command, env, **streams):
             before = _open_files()

@@ -1,4 +1,4 @@
-"""Recurrent cells beyond what is compared with MXNet's numbers."""
+"""Recurrent cells. Values are compared with MXNet in the golden tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def outputs_of(cell, length=3, shape=(2, 3, 5), **params):
 @pytest.mark.filterwarnings("ignore:NTC layout")
 @pytest.mark.parametrize("mode", ["rnn_relu", "rnn_tanh", "lstm", "gru"])
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_a_fused_cell_and_its_parts_compute_the_same(mode, bidirectional):
+def test_fused_cell_equals_unfused_cells(mode, bidirectional):
     fused = rnn.FusedRNNCell(4, num_layers=2, mode=mode, bidirectional=bidirectional)
     out, _ = fused.unroll(3, mx.sym.Variable("data"), merge_outputs=True)
     size = out.infer_shape(data=(2, 3, 5))[0][1]
@@ -35,7 +35,7 @@ def test_a_fused_cell_and_its_parts_compute_the_same(mode, bidirectional):
     )
 
 
-def test_seeds_of_old_programs_run():
+def test_stacked_lstm_shape_inference():
     audio = mx.sym.Variable("audio_data")
     rnn1 = rnn.LSTMCell(num_hidden=256, prefix="lstm1_")
     outs1, _ = rnn1.unroll(length=49, inputs=audio, merge_outputs=False)
@@ -50,13 +50,13 @@ def test_seeds_of_old_programs_run():
     assert (outs, auxes) == ([(128, 512)], [])
 
 
-def test_cells_that_share_parameters_use_the_same_variables():
+def test_cells_with_shared_params_use_the_same_variables():
     params = rnn.RNNParams("s_")
     one, other = rnn.GRUCell(4, "s_", params), rnn.GRUCell(4, "s_", params)
     assert one._iW is other._iW
 
 
-def test_zoneout_keeps_old_values_in_training_only():
+def test_zoneout_is_active_only_when_training():
     cell = rnn.ZoneoutCell(rnn.RNNCell(50, prefix="r_"), zoneout_states=0.5)
     out, _ = cell.unroll(2, mx.sym.Variable("data"), merge_outputs=True)
     exe = out.simple_bind(mx.cpu(), data=(4, 2, 3))
@@ -65,12 +65,12 @@ def test_zoneout_keeps_old_values_in_training_only():
     mx.random.seed(0)
     quiet, noisy = (exe.forward(is_train=t)[0].asnumpy() for t in (False, True))
     second = noisy[:, 1]
-    fresh = np.isclose(second, quiet[:, 1])  # nothing was kept at all
+    fresh = np.isclose(second, quiet[:, 1])  # no old values were kept
     assert not fresh.all()
     np.testing.assert_allclose(noisy[:, 0], quiet[:, 0], rtol=1e-6)
 
 
-def test_dropout_in_a_row_acts_in_training_only():
+def test_dropout_cell_is_active_only_when_training():
     row = rnn.SequentialRNNCell()
     row.add(rnn.DropoutCell(0.5))
     exe = row.unroll(2, mx.sym.Variable("data"))[0].simple_bind(mx.cpu(), data=(8, 2, 8))
@@ -80,7 +80,7 @@ def test_dropout_in_a_row_acts_in_training_only():
 
 
 @pytest.mark.parametrize("kind", [rnn.ConvRNNCell, rnn.ConvLSTMCell, rnn.ConvGRUCell])
-def test_convolutional_cells_keep_the_picture(kind):
+def test_convolutional_cells_keep_the_image_size(kind):
     cell = kind((2, 3, 6, 6), num_hidden=4)
     out, states = cell.unroll(2, mx.sym.Variable("data"), merge_outputs=True)
     assert out.infer_shape(data=(2, 2, 3, 6, 6))[1] == [(2, 2, 4, 6, 6)]
@@ -92,14 +92,14 @@ def test_convolutional_cells_keep_the_picture(kind):
     assert exe.arg_dict[name].shape == (4 * gates, 3, 3, 3)
 
 
-def test_convolutional_cells_know_other_sizes():
+def test_convolutional_cells_with_strides_and_dilation():
     cell = rnn.ConvRNNCell((2, 3, 8, 8), 4, i2h_kernel=(5, 5), i2h_stride=(2, 2), h2h_dilate=(2, 2))
     assert cell.state_shape == [(0, 4, 3, 3)]
     with pytest.raises(AssertionError, match="odd number"):
         rnn.ConvRNNCell((2, 3, 8, 8), 4, h2h_kernel=(2, 2))
 
 
-def test_states_may_be_inputs():
+def test_begin_states_as_input_variables():
     cell = rnn.LSTMCell(4)
     first = cell.begin_state(func=mx.sym.Variable)
     out, _ = cell(mx.sym.Variable("x"), first)
@@ -123,12 +123,12 @@ def test_states_may_be_inputs():
         (lambda: rnn.ResidualCell(rnn.RNNCell(2)).base_cell.begin_state(), "modifier cells"),
     ],
 )
-def test_mistakes_are_explained(wrong, message):
+def test_invalid_calls_raise(wrong, message):
     with pytest.raises(AssertionError, match=message):
         wrong()
 
 
-def test_whole_sequences_cannot_be_stepped():
+def test_stepping_fused_and_bidirectional_cells_raises():
     for cell in (rnn.FusedRNNCell(4), rnn.BidirectionalCell(rnn.RNNCell(2), rnn.RNNCell(2))):
         with pytest.raises(NotImplementedError, match="Please use unroll"):
             cell(mx.sym.Variable("x"), [])
@@ -136,7 +136,7 @@ def test_whole_sequences_cannot_be_stepped():
         rnn.FusedRNNCell(4, mode="lstmm")
 
 
-def test_fused_weights_become_gates_in_checkpoints(tmp_path):
+def test_checkpoints_store_unpacked_weights_of_fused_cells(tmp_path):
     cell = rnn.FusedRNNCell(4, prefix="f_")
     out, _ = cell.unroll(3, mx.sym.Variable("data"), layout="TNC", merge_outputs=True)
     args = {"f_parameters": mx.nd.arange(16 * 2 + 16 * 4 + 32)}
@@ -151,7 +151,7 @@ def test_fused_weights_become_gates_in_checkpoints(tmp_path):
     assert parts["f_l0_i2h_weight"].shape == (16, 2)
 
 
-def test_the_old_way_to_unroll_still_works():
+def test_rnn_unroll_is_deprecated():
     with pytest.warns(UserWarning, match="deprecated"):
         outs, _ = rnn.rnn_unroll(rnn.RNNCell(4), 2, input_prefix="q_")
     assert outs[0].list_arguments()[0] == "q_t0_data"

@@ -1,4 +1,4 @@
-"""Sentences as numbers and in buckets."""
+"""Encoding sentences, and BucketSentenceIter."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ LINES = [
         ),
     ],
 )
-def test_words_become_numbers(settings, coded, vocab):
+def test_encode_sentences(settings, coded, vocab):
     assert encode_sentences([["a", "b"], ["b", "c", "a"]], **settings) == (coded, vocab)
 
 
-def test_unknown_words():
+def test_encode_sentences_with_unknown_words():
     with pytest.raises(AssertionError, match="Unknown token z"):
         encode_sentences([["a", "z"]], vocab={"a": 1})
     known = {"a": 1, "<u>": 2}
@@ -48,7 +48,7 @@ def test_unknown_words():
     assert encode_sentences([["a", "z"]], vocab={"a": 1}, unknown_token="<u>")[0] == [[1, 0]]
 
 
-def test_buckets_hold_sentences_and_labels_are_the_next_words(capsys):
+def test_buckets_contain_sentences_and_next_word_labels(capsys):
     data = BucketSentenceIter(LINES, 2, buckets=[5, 3], invalid_label=0)
     assert capsys.readouterr().out == (
         "WARNING: discarded 1 sentences longer than the largest bucket.\n"
@@ -67,7 +67,7 @@ def test_buckets_hold_sentences_and_labels_are_the_next_words(capsys):
     assert set(seen) == {tuple(line) for line in LINES if len(line) <= 3}
 
 
-def test_time_may_come_first():
+def test_bucket_iter_with_time_major_layout():
     data = BucketSentenceIter(LINES[:5], 2, buckets=[4], layout="TN", dtype="int32")
     batch = next(data)
     assert data.provide_data[0].layout == "TN"
@@ -75,7 +75,7 @@ def test_time_may_come_first():
     assert batch.data[0].dtype == np.int32
 
 
-def test_lengths_that_fill_a_batch_are_buckets(caplog):
+def test_default_buckets_are_lengths_with_enough_sentences(caplog):
     assert BucketSentenceIter(LINES, 2).buckets == [2, 3]
     with pytest.raises(ValueError, match="No length has 20 sentences"):
         BucketSentenceIter(LINES, 20)
@@ -83,7 +83,7 @@ def test_lengths_that_fill_a_batch_are_buckets(caplog):
         BucketSentenceIter(LINES, 2, layout="XY")
 
 
-def test_each_epoch_has_its_own_order_and_a_seed_repeats_it():
+def test_order_varies_per_epoch_and_is_reproducible_with_a_seed():
     def epochs():
         mx.random.seed(3)
         data = BucketSentenceIter(LINES, 1, buckets=[7])
@@ -98,7 +98,7 @@ def test_each_epoch_has_its_own_order_and_a_seed_repeats_it():
     assert epochs() == first
 
 
-def test_the_order_of_an_epoch_can_be_brought_back():
+def test_state_dict_restores_the_order_of_an_epoch():
     data = BucketSentenceIter(LINES, 2, buckets=[3, 7])
     data.reset()
     state = data.state_dict()

@@ -1,4 +1,4 @@
-"""A NaN is reported where it first appears: operator, node, layer; forward and backward."""
+"""NaN detection names the operator, node and layer, in forward and backward."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ class Net(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("is_hybrid", [False, True])
-def test_the_layer_that_made_it_is_named(is_hybrid):
+def test_nan_error_names_operator_and_layer(is_hybrid):
     net = Net()
     net.initialize()
     x = nd.ones((2, 4))
@@ -35,13 +35,13 @@ def test_the_layer_that_made_it_is_named(is_hybrid):
     assert net(x).shape == (2, 3)  # only inside the block
 
 
-def test_a_nan_of_the_input_is_not_blamed_on_an_operator():
+def test_nan_inputs_do_not_raise():
     x = nd.array([float("nan"), 1])
     with autograd.detect_anomaly():
         assert nd.contrib.isnan(nd.relu(x) + 1).asnumpy().tolist() == [1, 0]
 
 
-def test_infinities_count_on_request():
+def test_infinities_raise_only_if_requested():
     x = nd.array([0.0])
     with autograd.detect_anomaly():
         nd.log(x)
@@ -49,7 +49,7 @@ def test_infinities_count_on_request():
         nd.log(x)
 
 
-def test_backward():
+def test_nan_in_backward_raises():
     x = nd.array([0.0, 4.0])
     x.attach_grad()
     with (
@@ -62,14 +62,14 @@ def test_backward():
         y.backward()
 
 
-def test_executors():
+def test_nan_in_executors_names_the_node():
     net = mx.sym.log(mx.sym.var("x") - 5, name="middle")
     executor = net.bind(mx.cpu(), {"x": nd.ones((2,))})
     with autograd.detect_anomaly(), pytest.raises(NotFinite, match="node 'middle'"):
         executor.forward()
 
 
-def test_MXNET_CHECK_FINITE_enables_the_check(tmp_path):
+def test_MXNET_CHECK_FINITE_enables_anomaly_detection(tmp_path):
     program = "import mxnet as mx\nmx.nd.ones((2,)) / mx.nd.zeros((2,))"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False,

@@ -1,4 +1,4 @@
-"""Other engines run hybridized blocks in inference, with the same results."""
+"""Backends run hybridized blocks in inference with equal results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def eager(block, x):
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
-def test_engines_of_onnx(block, x, engine):
+def test_onnx_backends_match_eager(block, x, engine):
     pytest.importorskip(engine)
     other = nd.random.normal(shape=(5, 3, 9, 9))
     block(x)
@@ -58,7 +58,7 @@ def test_engines_of_onnx(block, x, engine):
 
 
 @pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
-def test_parameters_that_change_are_seen(block, x, engine):
+def test_backends_use_updated_parameters(block, x, engine):
     pytest.importorskip(engine)
     block.hybridize(backend=engine)
     block(x)
@@ -69,7 +69,7 @@ def test_parameters_that_change_are_seen(block, x, engine):
     np.testing.assert_allclose(after[2], eager(block, x), rtol=1e-4, atol=1e-5)
 
 
-def test_training_stays_with_our_own_kernels(block, x, register):
+def test_backends_are_not_used_when_training(block, x, register):
     register("refuses", lambda graph, feed, data: pytest.fail("not in training"))
     block(x)
     block.hybridize(backend="refuses")
@@ -82,7 +82,7 @@ def test_training_stays_with_our_own_kernels(block, x, register):
     assert np.isfinite(block[0].weight.grad().asnumpy()).all()
 
 
-def test_a_backend_of_ones_own_is_prepared_for_each_shape(block, x, register):
+def test_custom_backend_is_prepared_for_each_shape(block, x, register):
     prepared, runs = [], []
 
     def prepare(graph, feed, data):
@@ -115,7 +115,7 @@ def test_a_backend_of_ones_own_is_prepared_for_each_shape(block, x, register):
         (lambda t: t.double(), "float64"),
     ],
 )
-def test_results_that_differ_are_refused(block, x, register, change, message):
+def test_wrong_results_of_a_backend_raise(block, x, register, change, message):
     good = nd.NDArray(torch.zeros(0))
 
     def prepare(graph, feed, data):
@@ -128,7 +128,7 @@ def test_results_that_differ_are_refused(block, x, register, change, message):
         block(x)
 
 
-def test_auto_takes_the_fastest_that_is_right(block, x, register):
+def test_auto_selects_the_fastest_correct_backend(block, x, register):
     used = []
 
     def engine(name, seconds, change=0.0):
@@ -156,7 +156,7 @@ def test_auto_takes_the_fastest_that_is_right(block, x, register):
 
 @pytest.fixture
 def engine(register):
-    """Return which inputs of graphs changed, for each preparation by the backend "mine"."""
+    """Return which inputs of graphs changed, for each compilation by the backend "mine"."""
     prepared = []
 
     def prepare(graph, feed, data):
@@ -173,7 +173,7 @@ def layer():
     return mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=2, no_bias=True, name="fc")
 
 
-def test_a_module_runs_by_the_backend_of_the_environment(layer, engine, monkeypatch):
+def test_module_uses_MXNET_SUBGRAPH_BACKEND(layer, engine, monkeypatch):
     monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", "mine")
     module = mx.mod.Module(layer, label_names=[])
     module.bind([("data", (1, 3))], for_training=False)
@@ -187,7 +187,7 @@ def test_a_module_runs_by_the_backend_of_the_environment(layer, engine, monkeypa
     assert engine == [["data"], ["data"]]
 
 
-def test_a_bound_symbol_discovers_which_arrays_change(layer, engine):
+def test_bound_symbol_detects_which_arrays_change(layer, engine):
     args = {"data": nd.ones((1, 3)), "fc_weight": nd.ones((2, 3))}
     executor = layer.optimize_for("mine").bind(mx.cpu(), args)
     for value in (1, 2, 3):
@@ -196,7 +196,7 @@ def test_a_bound_symbol_discovers_which_arrays_change(layer, engine):
     assert engine == [[], ["data"]]
 
 
-def test_bound_symbols_train_with_our_own_kernels(layer, engine):
+def test_bound_symbols_do_not_use_backends_when_training(layer, engine):
     executor = layer.optimize_for("mine").simple_bind(mx.cpu(), data=(1, 3))
     executor.forward(is_train=True, data=nd.ones((1, 3)))
     executor.backward(nd.ones((1, 2)))
@@ -205,19 +205,19 @@ def test_bound_symbols_train_with_our_own_kernels(layer, engine):
 
 
 @pytest.mark.parametrize("name", ["NONE", "MKLDNN"])
-def test_names_of_mxnet_mean_our_own_kernels(layer, monkeypatch, name):
+def test_backend_names_of_mxnet_use_native_kernels(layer, monkeypatch, name):
     monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", name)
     executor = layer.simple_bind(mx.cpu(), data=(1, 3))
     assert executor.forward()[0].shape == (1, 2)
 
 
-def test_an_unknown_backend_of_the_environment_is_refused(layer, monkeypatch):
+def test_unknown_MXNET_SUBGRAPH_BACKEND_raises(layer, monkeypatch):
     monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", "openvin")
     with pytest.raises(mx.MXNetError, match="openvino"):
         layer.simple_bind(mx.cpu(), data=(1, 3))
 
 
-def test_unknown_names_are_reported(block):
+def test_unknown_backend_name_warns(block):
     with pytest.warns(UserWarning, match="onnxruntime"):
         block.hybridize(backend="onnxruntim")
 
@@ -225,7 +225,7 @@ def test_unknown_names_are_reported(block):
 @pytest.mark.slow
 @pytest.mark.skipif(" " in torch.__file__, reason="torch.compile takes no folder with a space")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch imports torch.jit
-def test_inductor(block, x):
+def test_inductor_backend_matches_eager(block, x):
     block(x)
     wanted = eager(block, x)
     block.hybridize(backend="inductor")
@@ -233,7 +233,7 @@ def test_inductor(block, x):
         np.testing.assert_allclose(block(x).asnumpy(), wanted, rtol=1e-4, atol=1e-5)
 
 
-def test_an_input_that_is_an_output_is_shared_as_by_our_own_kernels(engine):
+def test_backend_outputs_that_are_inputs_share_memory(engine):
     x = mx.sym.Variable("x")
     net = mx.sym.Group([x * 2, x])
     for flags in ({}, {"backend": "mine", "data_indices": [0]}):
@@ -248,7 +248,7 @@ def test_an_input_that_is_an_output_is_shared_as_by_our_own_kernels(engine):
 
 
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
-def test_other_backends_see_writes_through_views(alias):
+def test_backends_detect_writes_through_views(alias):
     pytest.importorskip("onnxruntime")
     net, x = nn.Dense(3, in_units=4, use_bias=False), nd.ones((1, 4))
     net.initialize(mx.init.One())

@@ -1,4 +1,4 @@
-"""Backward of executors: again, after prediction, without gradients of outputs; as MXNet 1.9.1."""
+"""Backward of executors: repeated, after prediction, without head gradients."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def classifier():
     return exe
 
 
-# -- more than one backward -----------------------------------------------------------------------
+# -- repeated backward ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("req", "wanted"),
     [("write", [[2, 4], [6, 12], [20, 20]]), ("add", [[2, 4], [8, 16], [28, 36]])],
 )
-def test_a_forward_serves_many_backwards(req, wanted):
+def test_repeated_backward_after_one_forward(req, wanted):
     exe = square(req)
     exe.forward(is_train=True)
     found = []
@@ -44,7 +44,7 @@ def test_a_forward_serves_many_backwards(req, wanted):
     assert found == wanted
 
 
-def test_backward_again_draws_the_same_random_numbers():
+def test_repeated_backward_uses_the_same_random_numbers():
     net = sym.Dropout(sym.var("x"), p=0.5)
     exe = net.bind(mx.cpu(), [nd.ones(40)], [nd.zeros(40)])
     out = exe.forward(is_train=True)[0].asnumpy()
@@ -52,7 +52,7 @@ def test_backward_again_draws_the_same_random_numbers():
     for _ in range(3):
         exe.backward(nd.ones(40))
         np.testing.assert_array_equal(exe.grad_arrays[0].asnumpy(), out)
-    # and they are not taken from the stream that others draw from
+    # and they do not advance the global random state
     mx.random.seed(1)
     exe.forward(is_train=True)
     exe.backward(nd.ones(40))
@@ -64,7 +64,7 @@ def test_backward_again_draws_the_same_random_numbers():
     assert after.shape == (3,)
 
 
-def test_backward_again_leaves_auxiliary_states_alone():
+def test_repeated_backward_does_not_update_auxiliary_states():
     exe = sym.BatchNorm(sym.var("x"), momentum=0.5, name="bn").simple_bind(mx.cpu(), x=(4, 2))
     exe.arg_dict["x"][:] = nd.array([[1, 2], [3, 4], [5, 6], [7, 8]])
     exe.forward(is_train=True)
@@ -73,7 +73,7 @@ def test_backward_again_leaves_auxiliary_states_alone():
     np.testing.assert_allclose(exe.aux_dict["bn_moving_mean"].asnumpy(), [2, 2.5], rtol=1e-6)
 
 
-def test_outputs_stay_when_backward_runs_again():
+def test_repeated_backward_does_not_change_outputs():
     exe = square()
     out = exe.forward(is_train=True)[0]
     exe.backward(nd.ones(2))
@@ -82,7 +82,7 @@ def test_outputs_stay_when_backward_runs_again():
     assert out.asnumpy().tolist() == [1, 4]
 
 
-def test_a_label_may_come_after_the_forward():
+def test_label_can_be_set_after_forward():
     exe = classifier()
     exe.forward(is_train=True)
     exe.arg_dict["softmax_label"][:] = 1
@@ -93,7 +93,7 @@ def test_a_label_may_come_after_the_forward():
     assert exe.grad_dict["fc_weight"].asnumpy().tolist() == [[-1, -1], [1, 1]]
 
 
-def test_arguments_changed_before_backward():
+def test_backward_uses_changed_arguments():
     exe = square()
     exe.forward(is_train=True)
     exe.arg_arrays[0][:] = 10
@@ -104,7 +104,7 @@ def test_arguments_changed_before_backward():
 # -- other orders ---------------------------------------------------------------------------------
 
 
-def test_backward_after_prediction_and_without_a_forward():
+def test_backward_after_prediction_or_without_forward():
     exe = square()
     exe.backward(nd.ones(2))
     assert exe.grad_arrays[0].asnumpy().tolist() == [2, 4]
@@ -119,7 +119,7 @@ def test_backward_after_prediction_and_without_a_forward():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_gradients_of_prediction_mode(training):
+def test_gradients_in_prediction_mode(training):
     net = sym.BatchNorm(sym.var("x"), name="bn", fix_gamma=False, eps=1e-3)
     exe = net.simple_bind(mx.cpu(), x=(4, 2))
     exe.arg_dict["x"][:] = nd.array([[1, 2], [3, 4], [5, 6], [7, 9]])
@@ -135,7 +135,7 @@ def test_gradients_of_prediction_mode(training):
     np.testing.assert_allclose(exe.grad_dict["x"].asnumpy(), wanted, rtol=1e-5)
 
 
-def test_nothing_to_differentiate_is_silent():
+def test_backward_without_gradients_does_nothing():
     x = sym.var("x")
     for options in ({}, {"grad_req": "null"}):
         exe = (x * x).bind(mx.cpu(), [nd.ones(2)], **options)
@@ -189,15 +189,15 @@ def trained(net):
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_outputs_that_are_no_losses_need_gradients(name):
+def test_non_loss_outputs_require_head_gradients(name):
     exe = trained(NEEDS[name])
     with pytest.raises(mx.MXNetError, match="head_gradient is required"):
         exe.backward()
-    exe.backward([nd.ones(o.shape) for o in exe.outputs])  # the mistake has cost nothing
+    exe.backward([nd.ones(o.shape) for o in exe.outputs])  # the failed call has no effect
 
 
 @pytest.mark.parametrize("name", NEEDS_NOT)
-def test_losses_and_constants_need_none(name):
+def test_losses_and_constants_need_no_head_gradients(name):
     net, wanted = NEEDS_NOT[name]
     exe = trained(net)
     exe.backward()
@@ -212,7 +212,7 @@ class Threes(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], in_data[0] * 0 + 3)
 
 
-def test_custom_operators_say_whether_they_need_them():
+def test_need_top_grad_of_custom_operators():
     for name, need in (("threes_loss", False), ("threes", True)):
 
         @mx.operator.register(name)
@@ -230,7 +230,7 @@ def test_custom_operators_say_whether_they_need_them():
         trained(sym.Custom(x, op_type="threes")).backward()
 
 
-def test_number_and_form_of_head_gradients():
+def test_number_and_shape_of_head_gradients():
     z = x * x
 
     def backward(heads, grads):
@@ -256,7 +256,7 @@ def test_number_and_form_of_head_gradients():
         backward([z], [nd.ones(3)])
 
 
-def test_of_an_output_shown_twice_the_last_gradient_counts():
+def test_last_head_gradient_of_a_repeated_output_is_used():
     def backward(heads, *grads):
         exe = sym.Group(heads).simple_bind(mx.cpu(), x=(2,))
         exe.arg_dict["x"][:] = nd.array([1, 2])
@@ -273,7 +273,7 @@ def test_of_an_output_shown_twice_the_last_gradient_counts():
 
 
 @pytest.mark.parametrize("req", ["foo", ["foo"], {"x": "foo"}])
-def test_unknown_requests(req):
+def test_unknown_grad_req_raises(req):
     net = sym.var("x") * 2
     for error in (ValueError, mx.MXNetError):
         with pytest.raises(error, match="must be one of write, add, null, got 'foo'"):
@@ -282,7 +282,7 @@ def test_unknown_requests(req):
             net.simple_bind(mx.cpu(), grad_req=req, x=(2,))
 
 
-def test_reshape_that_cannot_be():
+def test_invalid_reshape_raises():
     net = sym.SoftmaxOutput(sym.FullyConnected(sym.var("data"), num_hidden=3, name="fc"))
     exe = net.simple_bind(mx.cpu(), data=(8, 5))
     for shapes, said in (
@@ -314,14 +314,14 @@ def _gradient_of(head):
     ],
     ids=["reshaped", "scaled", "joined with a blocked one", "grouped with a blocked one"],
 )
-def test_no_head_gradient_is_needed_above_a_loss(over):
+def test_operators_above_a_loss_need_no_head_gradient(over):
     x = mx.sym.Variable("x")
     loss = mx.sym.SoftmaxOutput(x, mx.sym.Variable("l"))
     expected = [[-0.91, 0.2447, 0.6652], [0.09, -0.7553, 0.6652]]  # from MXNet 1.9.1
     np.testing.assert_allclose(_gradient_of(over(loss, x)), expected, atol=1e-4)
 
 
-def test_a_head_gradient_that_reaches_a_variable_is_needed():
+def test_missing_head_gradient_of_a_variable_raises():
     x = mx.sym.Variable("x")
     loss = mx.sym.SoftmaxOutput(x, mx.sym.Variable("l"))
     with pytest.raises(mx.MXNetError, match="no out_grad was given for output 0"):
@@ -334,7 +334,7 @@ def test_a_head_gradient_that_reaches_a_variable_is_needed():
 @pytest.mark.parametrize("source", ["int32", "int64", "float16", "float32"])
 @pytest.mark.parametrize("target", ["float32", "int32", "uint8"])
 @pytest.mark.parametrize("req", ["write", "add"])
-def test_gradient_of_a_cast_is_cast_back(source, target, req):
+def test_cast_gradient_has_the_input_dtype(source, target, req):
     cast = sym.Cast(sym.var("x", dtype=source), dtype=target)
     exe = cast.simple_bind(mx.cpu(), x=(4,), grad_req=req)
     exe.grad_arrays[0][:] = start = 7 if req == "add" else 0
@@ -346,7 +346,7 @@ def test_gradient_of_a_cast_is_cast_back(source, target, req):
     np.testing.assert_allclose(exe.grad_arrays[0].asnumpy(), given.astype(source) + start, 1e-3)
 
 
-def test_gradients_of_integers_read_by_casts_and_other_operators():
+def test_gradients_of_integers_used_by_casts_and_other_operators():
     x = sym.var("x", dtype="int32")
     total = sym.Cast(x, dtype="float32") * sym.var("y") + sym.Cast(x * 2, dtype="float32")
     exe = total.simple_bind(mx.cpu(), x=(2,), y=(2,), type_dict={"x": "int32"})
@@ -357,7 +357,7 @@ def test_gradients_of_integers_read_by_casts_and_other_operators():
 
 
 class Forked(gluon.HybridBlock):
-    """Two outputs, each of a parameter of its own; `depth` operators follow each."""
+    """Two outputs, each of a separate parameter; `depth` operators follow each."""
 
     def __init__(self, depth):
         super().__init__()
@@ -379,7 +379,7 @@ def forked(depth=1, **hints):
 
 
 def run_left(net, x=None):
-    """Run backward from the left output alone; say whether the right parameter heard of it."""
+    """Run backward from the left output only; return whether the right gradient was written."""
     weight = net.right.weight
     weight.grad()[:] = 7
     weight.data()._fresh_grad = False
@@ -391,7 +391,7 @@ def run_left(net, x=None):
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_parameters_of_an_unused_output_get_zeros(times):
+def test_parameters_of_unused_outputs_have_zero_gradients(times):
     net = forked()
     for _ in range(times):
         assert run_left(net)
@@ -399,7 +399,7 @@ def test_parameters_of_an_unused_output_get_zeros(times):
     assert np.all(net.left.weight.grad().asnumpy() != 0)
 
 
-def test_a_trainer_does_not_call_them_stale():
+def test_gradients_of_unused_outputs_are_not_stale():
     net = forked()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 1.0})
     run_left(net)
@@ -407,7 +407,7 @@ def test_a_trainer_does_not_call_them_stale():
     np.testing.assert_array_equal(net.right.weight.data().asnumpy(), np.ones((2, 3)))
 
 
-def test_without_a_graph_they_are_stale():
+def test_gradients_of_unused_outputs_are_stale_without_hybridize():
     net = forked()
     net.hybridize(active=False)
     trainer = gluon.Trainer(net.collect_params(), "sgd")
@@ -417,20 +417,20 @@ def test_without_a_graph_they_are_stale():
         trainer.step(1)
 
 
-def test_graphs_of_two_operators_are_recorded_one_by_one():
+def test_small_graphs_are_inlined_when_recording():
     assert not run_left(forked(depth=0))
     assert run_left(forked(depth=0, inline_limit=0))
     assert not run_left(forked(depth=1, inline_limit=4))
 
 
-def test_gradients_of_unused_outputs_add_zero_with_grad_req_add():
+def test_unused_outputs_add_zero_with_grad_req_add():
     net = forked()
     net.collect_params().setattr("grad_req", "add")
     assert run_left(net)
     assert np.all(net.right.weight.grad().asnumpy() == 7)
 
 
-def test_it_goes_on_before_the_graph():
+def test_zero_gradients_propagate_to_inputs_of_the_graph():
     class Twins(gluon.HybridBlock):
         def hybrid_forward(self, F, x, y):
             return F.exp(x * 2), F.exp(y * 2)
@@ -481,7 +481,7 @@ SOFTMAX = [[-0.90997, 0.24473, 0.66524], [0.66524, 0.24473, -0.90997]]  # p - on
 
 
 def loss(F, x, label):
-    """Return a loss as Sockeye 2 computes it: for its value only, trained by the output layer."""
+    """Return a loss as in Sockeye 2: it gives the value, the output layer gives the gradient."""
     p = F.BlockGrad(F.SoftmaxOutput(x, label))
     return -F.sum(F.log(F.pick(p, label)))
 
@@ -530,10 +530,10 @@ def block_gradient(function, hybridized):
     return x.grad
 
 
-@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")  # the label, by some
+@pytest.mark.filterwarnings("ignore:.*not used:UserWarning")  # some layers write it
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("mode", ["eager", "hybridized", "executor"])
-def test_output_layers_train_behind_operators_without_gradients(case, mode):
+def test_loss_layers_below_non_differentiable_operators_train(case, mode):
     function, wanted = CASES[case]
     if mode == "executor":
         gradient = executor_gradient(function)
@@ -559,7 +559,7 @@ class _DoublingProp(mx.operator.CustomOpProp):
         return _Doubling()
 
 
-def test_custom_losses_train_behind_operators_without_gradients():
+def test_custom_losses_below_non_differentiable_operators_train():
     x = nd.array([1, 2])
     x.attach_grad()
     with autograd.record():
@@ -569,7 +569,7 @@ def test_custom_losses_train_behind_operators_without_gradients():
 
 
 @pytest.mark.filterwarnings("ignore:.*not used:UserWarning")
-def test_a_hybridized_block_without_gradients_may_start_backward():
+def test_backward_from_a_non_differentiable_hybridized_block():
     x = nd.array(X)
     x.attach_grad()
     network = Network(lambda F, x, label: F.BlockGrad(x))
@@ -580,7 +580,7 @@ def test_a_hybridized_block_without_gradients_may_start_backward():
     assert_allclose(x.grad.asnumpy(), 0)
 
 
-def test_shapes_of_gradients_that_nobody_uses_do_not_matter():
+def test_shapes_of_ignored_head_gradients_are_not_checked():
     loss = mx.sym.SoftmaxOutput(mx.sym.var("x"), mx.sym.var("label"))
     executor = loss.simple_bind(mx.cpu(), x=(1, 2), label=(1,))
     executor.forward(is_train=True, x=mx.nd.ones((1, 2)), label=mx.nd.zeros((1,)))
@@ -589,7 +589,7 @@ def test_shapes_of_gradients_that_nobody_uses_do_not_matter():
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_gradients_of_labels_are_left_alone(hybridize):
+def test_gradients_of_labels_are_not_written(hybridize):
     """As in MXNet 1.9.1, also where backward writes zeros for other inputs."""
 
     class Net(mx.gluon.HybridBlock):

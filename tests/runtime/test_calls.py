@@ -1,4 +1,4 @@
-"""Calls that were made before take a short way, with the same meaning."""
+"""Cached operator calls behave like first calls."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.closeness import assert_equal_up_to_rounding
 
 
 def twice(call):
-    """Return the result of a call, which is the same when the call is known."""
+    """Return the result of a call, which must be equal when the call is cached."""
     first, second = call(), call()
     np.testing.assert_array_equal(first.asnumpy(), second.asnumpy())
     assert first.dtype == second.dtype and first.context == second.context
     return second.asnumpy()
 
 
-def test_inputs_that_attributes_leave_out():
+def test_optional_inputs_that_attributes_omit():
     x, w, b = nd.ones((2, 3)), nd.ones((4, 3)), nd.ones((4,))
     assert twice(lambda: nd.FullyConnected(x, w, b, num_hidden=4))[0, 0] == 4
     assert twice(lambda: nd.FullyConnected(x, w, num_hidden=4, no_bias=True))[0, 0] == 3
@@ -34,7 +34,7 @@ def test_inputs_that_attributes_leave_out():
             nd.FullyConnected(x, w, b, num_hidden=5)
 
 
-def test_attributes_by_position_by_keyword_and_as_text():
+def test_attributes_by_position_keyword_and_string():
     x = nd.array([[-1, 0.5, 3]])
     for call in (
         lambda: nd.clip(x, 0, 1),
@@ -50,7 +50,7 @@ def test_attributes_by_position_by_keyword_and_as_text():
             nd.clip(x, 0, 1, upper=2)
 
 
-def test_out_is_never_forgotten():
+def test_out_argument_with_cached_calls():
     x, target = nd.ones((2, 2)), nd.zeros((2,))
     for n in (1, 2):
         assert nd.sum(x * n, axis=1).asnumpy().tolist() == [2 * n] * 2
@@ -58,7 +58,7 @@ def test_out_is_never_forgotten():
         assert target.asnumpy().tolist() == [2 * n] * 2
 
 
-def test_modes_are_read_on_each_call():
+def test_training_mode_is_read_on_each_call():
     x = nd.ones((100,))
     for training in (False, True, False, True):
         with autograd.record(train_mode=training):
@@ -66,7 +66,7 @@ def test_modes_are_read_on_each_call():
         assert (dropped.asnumpy() == 0).any() == training
 
 
-def test_recorded_and_plain_calls_take_turns():
+def test_alternating_recorded_and_plain_calls():
     x = nd.array([[1.0, 2.0]])
     x.attach_grad()
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_recorded_and_plain_calls_take_turns():
         np.testing.assert_allclose(x.grad.asnumpy(), [[1, 1]], atol=1e-6)
 
 
-def test_sparse_arrays_go_their_own_way():
+def test_alternating_sparse_and_dense_calls():
     dense = nd.array([[0, 1], [2, 0]])
     rows = dense.tostype("csr")
     for _ in range(2):
@@ -85,7 +85,7 @@ def test_sparse_arrays_go_their_own_way():
         assert nd.dot(rows, dense).asnumpy().tolist() == [[2, 0], [0, 2]]
 
 
-def test_lists_and_any_number_of_arrays():
+def test_variadic_operators_accept_lists_and_positional_arrays():
     x, y = nd.ones((1, 2)), nd.zeros((1, 2))
     assert twice(lambda: nd.concat(x, y, dim=0)).tolist() == [[1, 1], [0, 0]]
     assert twice(lambda: nd.concat(*[x, y, x], dim=0)).shape == (3, 2)
@@ -93,7 +93,7 @@ def test_lists_and_any_number_of_arrays():
     assert twice(lambda: nd.add_n(x, x, y)).tolist() == [[2, 2]]
 
 
-def test_results_stay_where_their_first_input_is():
+def test_results_are_on_the_context_of_the_first_input():
     x = nd.ones((2, 2), ctx=mx.cpu(1))
     for call in (
         lambda: nd.sum(x, axis=0),
@@ -105,14 +105,14 @@ def test_results_stay_where_their_first_input_is():
         assert call().context == mx.cpu(1)
 
 
-def test_errors_of_known_calls_name_the_operator():
+def test_errors_of_cached_calls_name_the_operator():
     x = nd.ones((2, 3))
     nd.dot(x, nd.ones((3, 2)))
     with pytest.raises(mx.MXNetError, match=r"dot"):
         nd.dot(x, x)
 
 
-def test_threads_share_what_is_known():
+def test_call_cache_is_shared_by_threads():
     x, found = nd.ones((3, 4)), []
 
     def work(axis):
@@ -140,7 +140,7 @@ def test_arithmetic_errors_name_the_operator():
             )
 
 
-def test_keys_keep_the_sign_of_an_optional_zero():
+def test_cache_keys_distinguish_the_sign_of_zero():
     from mxnet.ops.nn.activation import softmax
     from mxnet.runtime.calls import _key, _Names
 
@@ -150,7 +150,7 @@ def test_keys_keep_the_sign_of_an_optional_zero():
     assert keys[0] != keys[1]
 
 
-def test_keys_are_short_when_only_the_first_attribute_is_given():
+def test_cache_keys_omit_unset_attributes():
     from mxnet.ops.nn.activation import softmax
     from mxnet.runtime.calls import _key, _Names
 
@@ -163,7 +163,7 @@ def test_keys_are_short_when_only_the_first_attribute_is_given():
     assert all(len(eval(text, absent | {other: 1})) > len(short) for other in others)
 
 
-def test_mixed_dtypes_after_equal_ones():
+def test_mixed_dtypes_after_cached_calls():
     one, other = mx.np.ones((2,), dtype="float32"), mx.np.ones((2,), dtype="int32")
     for arrays in ((one, one), (other, other), (one, other), (other, one)):
         for _ in range(2):
@@ -172,7 +172,7 @@ def test_mixed_dtypes_after_equal_ones():
     assert mx.np.concatenate((other, other)).dtype == "int32"
 
 
-def test_products_of_matrices_and_vectors_in_turn():
+def test_alternating_matrix_and_vector_products():
     matrix, vector = nd.array([[1, 2], [3, 4]]), nd.array([1, 1])
     for _ in range(3):
         assert nd.dot(matrix, matrix).asnumpy().tolist() == [[7, 10], [15, 22]]
@@ -180,7 +180,7 @@ def test_products_of_matrices_and_vectors_in_turn():
         assert nd.dot(vector, vector).asnumpy().tolist() == [2]
 
 
-def test_transposed_copies_are_never_views():
+def test_transpose_and_reshape_return_copies():
     for shape in ((1, 3), (3, 1), (2, 3), (2, 3, 4), (3,)):
         x = nd.zeros(shape)
         for make in (nd.transpose, lambda a: nd.reshape(a, shape=(-1,))):
@@ -190,7 +190,7 @@ def test_transposed_copies_are_never_views():
                 assert x.sum().asscalar() == 0
 
 
-def test_filled_arrays_follow_the_current_context():
+def test_zeros_are_created_on_the_current_context():
     for _ in range(3):
         assert nd.zeros((2,)).context == mx.np.zeros((2,)).context == mx.cpu(0)
         with mx.cpu(1):
@@ -198,7 +198,7 @@ def test_filled_arrays_follow_the_current_context():
         assert nd.zeros((2,), dtype="int32").dtype == np.int32
 
 
-def test_basic_keys_read_as_in_numpy():
+def test_basic_indexing_matches_numpy():
     values = np.arange(24.0).reshape(2, 3, 4)
     x, y = nd.array(values), mx.np.array(values)
     for key in (1, -1, slice(1), slice(-1, None), (0, 1), (slice(None), 2), (1, slice(0, 2), 3)):
@@ -213,7 +213,7 @@ def test_basic_keys_read_as_in_numpy():
             array[5] = 1
 
 
-def test_basic_keys_write_as_in_numpy():
+def test_basic_index_assignment_matches_numpy():
     for make in (nd.array, mx.np.array):
         x = make([[1, 2], [3, 4]])
         x[0] = 7
@@ -225,7 +225,7 @@ def test_basic_keys_write_as_in_numpy():
         assert whole.asnumpy().tolist() == [2, 4]
 
 
-# -- pointwise operators write large results into the array that the user gave ------------------
+# -- pointwise operators with `out=` on large arrays --------------------------------------------
 
 
 SHAPE = (200, 100)
@@ -250,7 +250,7 @@ def arrays():
         lambda a, b, **out: nd.elemwise_sub(a, b, **out),
     ],
 )  # fmt: skip
-def test_results_and_memory(call):
+def test_out_receives_the_result_in_place(call):
     a, b = arrays()
     wanted, out = call(a, b).asnumpy(), nd.zeros(SHAPE)
     place = out._data.data_ptr()
@@ -259,7 +259,7 @@ def test_results_and_memory(call):
     assert out._data.data_ptr() == place
 
 
-def test_nothing_else_is_allocated():
+def test_out_allocates_no_temporary():
     a, b = arrays()
     out = nd.zeros(SHAPE)
     with torch.profiler.profile(profile_memory=True) as profile:
@@ -267,7 +267,7 @@ def test_nothing_else_is_allocated():
     assert not any(e.self_cpu_memory_usage >= out.size for e in profile.key_averages())
 
 
-def test_the_result_may_be_an_operand_or_overlap_one():
+def test_out_can_alias_or_overlap_an_operand():
     a, b = arrays()
     wanted = a.asnumpy() - b.asnumpy()
     nd.elemwise_sub(a, b, out=a)
@@ -278,13 +278,13 @@ def test_the_result_may_be_an_operand_or_overlap_one():
     np.testing.assert_array_equal(long[100 : 200 * 100 + 100].asnumpy(), wanted)
 
 
-def test_other_types_are_still_refused():
+def test_out_of_a_different_dtype_raises():
     a, b = arrays()
     with pytest.raises(TypeError, match="float64"):
         nd.elemwise_add(a, b, out=nd.zeros(SHAPE, dtype="float64"))
 
 
-def test_gradients_pass_through_out():
+def test_gradients_with_out_argument():
     a, b = arrays()
     a.attach_grad()
     out = nd.zeros(SHAPE)

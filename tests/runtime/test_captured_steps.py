@@ -1,4 +1,4 @@
-"""Captured training steps: what they repeat, what they notice, and what is never captured."""
+"""Captured training steps: equal results, invalidation, and exclusions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _is_repeated(executor: mx.executor.Executor) -> bool:
     return executor._function.repetition.is_repeated
 
 
-def test_a_captured_step_has_the_bits_of_the_first():
+def test_captured_step_equals_first_step_bit_for_bit():
     captured, new = _captured(_bind(_network(), data=(4, 6))), _bind(_network(), data=(4, 6))
     for factor in (0.3, 2.0):
         for executor in (captured, new):
@@ -60,7 +60,7 @@ def test_a_captured_step_has_the_bits_of_the_first():
             np.testing.assert_array_equal(one, other)
 
 
-def test_parameters_that_an_optimizer_writes_are_seen():
+def test_captured_steps_use_updated_parameters():
     captured, new = _captured(_bind(_network(), data=(4, 6))), _bind(_network(), data=(4, 6))
     for _ in range(3):
         results = []
@@ -70,10 +70,10 @@ def test_parameters_that_an_optimizer_writes_are_seen():
             nd.sgd_update(weight, grad, lr=0.5, out=weight)
         for one, other in zip(*results, strict=True):
             np.testing.assert_array_equal(one, other)
-        new = new.reshape(data=(4, 6))  # never old enough to capture
+        new = new.reshape(data=(4, 6))  # too few steps to capture
 
 
-def test_backward_reads_arguments_as_they_are_then():
+def test_captured_backward_uses_changed_arguments():
     x = mx.sym.Variable("x")
     executor = _captured(_bind(x * x * x, x=(2, 2)), nd.ones((2, 2)))
     executor.forward(is_train=True)
@@ -86,14 +86,14 @@ def test_backward_reads_arguments_as_they_are_then():
     np.testing.assert_array_equal(executor.grad_arrays[0].asnumpy(), new.grad_arrays[0].asnumpy())
 
 
-def test_other_memory_is_another_step():
+def test_replaced_arrays_do_not_replay_the_captured_step():
     executor = _captured(_bind(mx.sym.Variable("x") * 3, x=(2,)), nd.ones(2))
     executor.arg_arrays[0] = nd.array([5, 7])
     assert not _is_repeated(executor)
     assert executor.outputs[0].asnumpy().tolist() == [15, 21]
 
 
-def test_outputs_and_gradients_keep_their_memory():
+def test_captured_outputs_and_gradients_keep_their_memory():
     executor = _captured(_bind(mx.sym.Variable("x") * 3, x=(2,)), nd.ones(2))
     output, grad = executor.outputs[0], executor.grad_arrays[0]
     views = output[0:1], grad[0:1]
@@ -102,7 +102,7 @@ def test_outputs_and_gradients_keep_their_memory():
     assert [float(v.asscalar()) for v in views] == [12, 18]
 
 
-def test_gradients_are_added_where_asked():
+def test_captured_steps_with_grad_req_add():
     x = mx.sym.Variable("x")
     grad = nd.zeros(2)
     executor = (x * 3).bind(mx.cpu(), {"x": nd.ones(2)}, {"x": grad}, "add")
@@ -111,7 +111,7 @@ def test_gradients_are_added_where_asked():
         assert grad.asnumpy().tolist() == [3 * count] * 2
 
 
-def test_a_second_backward_does_not_replay_the_captured_step():
+def test_second_backward_does_not_replay_the_captured_step():
     x = mx.sym.Variable("x")
     executor = _bind(mx.sym.Group([x * 2, mx.sym.make_loss(x * 5)]), x=(2,))
     ones = nd.ones(2)
@@ -130,7 +130,7 @@ def test_a_second_backward_does_not_replay_the_captured_step():
     assert single.grad_arrays[0].asnumpy().tolist() == [2, 2]
 
 
-def test_head_gradients_of_any_order_in_memory():
+def test_captured_backward_with_non_contiguous_head_gradients():
     executor = _captured(_bind(mx.sym.Variable("x") * 3, x=(2, 3)), nd.ones((2, 3)))
     columns = nd.from_torch(torch.arange(6.0).reshape(3, 2)).T
     executor.forward(is_train=True)
@@ -138,7 +138,7 @@ def test_head_gradients_of_any_order_in_memory():
     assert executor.grad_arrays[0].asnumpy().tolist() == (columns.asnumpy() * 3).tolist()
 
 
-def test_monitors_and_interpreters_see_every_node():
+def test_captured_steps_are_not_replayed_while_monitored():
     executor = _captured(_bind(_network(), data=(4, 6)))
     for scope in (
         mx.autograd.detect_anomaly(),
@@ -153,14 +153,14 @@ def test_monitors_and_interpreters_see_every_node():
     assert b"fc1_output" in seen
 
 
-def test_the_meaning_of_shapes_is_part_of_a_step():
+def test_captured_steps_are_not_replayed_with_different_np_shape():
     executor = _captured(_bind(mx.sym.Variable("x") * 3, x=(2,)), nd.ones(2))
     with mx.np_shape(True):
         assert not _is_repeated(executor)
     assert _is_repeated(executor)
 
 
-def test_forward_alone_is_watched_a_few_times_at_most(monkeypatch):
+def test_capture_attempts_of_forward_without_backward_are_bounded(monkeypatch):
     watched = []
     monkeypatch.setattr(Capture, "watching", _counted(Capture.watching, watched))
     executor = _bind(mx.sym.Variable("x") * 3, x=(2,))
@@ -179,7 +179,7 @@ def _counted(method, calls):
     return counted
 
 
-def test_values_that_reach_python_are_noticed():
+def test_steps_that_read_values_on_the_host_are_not_captured():
     def read_values(data: torch.Tensor) -> torch.Tensor:
         return data * 2 if data.detach().numpy().flat[0] > 0 else data * 1
 
@@ -208,7 +208,7 @@ def test_random_numbers_and_large_steps_are_not_captured(monkeypatch):
     assert _step(large, nd.ones(64))[1].tolist() == [3.0] * 64
 
 
-def test_nothing_is_kept_after_backward():
+def test_captured_steps_free_saved_tensors_after_backward():
     executor = _captured(_bind(mx.sym.tanh(mx.sym.tanh(mx.sym.Variable("x"))), x=(3,)), nd.ones(3))
     executor.forward(is_train=True)
     saved = [weakref.ref(t) for t in executor._function.repetition._saved]
@@ -217,7 +217,7 @@ def test_nothing_is_kept_after_backward():
     assert [r() for r in saved] == [None] * len(saved)
 
 
-def test_errors_name_the_node():
+def test_errors_of_captured_steps_name_the_node():
     x, i = mx.sym.Variable("x"), mx.sym.Variable("i")
     executor = _bind(mx.sym.dot(x, i, name="product") + 1, x=(2, 3), i=(3, 2))
     _captured(executor, nd.ones((2, 2)))

@@ -1,4 +1,4 @@
-"""Loops and branches, eager and in graphs, forward and backward."""
+"""Loops and branches, eager and symbolic, forward and backward."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _step(x, states):
     return x * states[0] + 1, [states[0] + x]
 
 
-def test_foreach_agrees_eager_and_symbol():
+def test_foreach_eager_equals_symbol():
     x, s = nd.array(DATA), nd.ones(2)
     x.attach_grad()
     s.attach_grad()
@@ -37,14 +37,14 @@ def test_foreach_agrees_eager_and_symbol():
     np.testing.assert_allclose(executor.grad_dict["s"].asnumpy(), s.grad.asnumpy(), rtol=1e-5)
 
 
-def test_foreach_with_outside_weights():
+def test_foreach_with_weights_from_the_outer_scope():
     w = mx.sym.var("w")
     out, _ = mx.sym.contrib.foreach(lambda x, s: (x * w, s + x), mx.sym.var("x"), mx.sym.var("s"))
     args = {"x": nd.array(DATA), "w": nd.full(2, 3), "s": nd.zeros(2)}
     np.testing.assert_allclose(out.bind(mx.cpu(), args).forward()[0].asnumpy(), DATA * 3)
 
 
-def test_while_loop_agrees_eager_and_symbol():
+def test_while_loop_eager_equals_symbol():
     def condition(i, total):
         return i <= 3
 
@@ -76,7 +76,7 @@ def test_while_loop_never_entered_returns_no_outputs():
 
 
 @pytest.mark.parametrize(("value", "wanted", "slope"), [(5.0, 10, 2), (-5.0, -6, 1)])
-def test_cond_agrees_eager_and_symbol(value, wanted, slope):
+def test_cond_eager_equals_symbol(value, wanted, slope):
     a = nd.array([value])
     a.attach_grad()
     with autograd.record():
@@ -91,7 +91,7 @@ def test_cond_agrees_eager_and_symbol(value, wanted, slope):
     assert executor.grad_dict["x"].asscalar() == slope
 
 
-def test_loops_hold_layers_and_training_mode():
+def test_loops_with_layers_and_training_mode():
     def body(x, states):
         h = mx.sym.FullyConnected(mx.sym.concat(x, states, dim=1), num_hidden=4, name="cell")
         h = mx.sym.Dropout(mx.sym.tanh(h), p=0.5)
@@ -105,7 +105,7 @@ def test_loops_hold_layers_and_training_mode():
     assert (executor.forward(is_train=True)[0].asnumpy() == 0).any()
 
 
-def test_nested_outputs_keep_their_nesting():
+def test_loop_outputs_keep_their_nesting():
     out, _ = nd.contrib.foreach(lambda x, s: ((x, [x + 1, (x,)]), s), nd.array(DATA), nd.ones(2))
     first, (second, (third,)) = out
     np.testing.assert_array_equal(first.asnumpy(), DATA)
@@ -118,7 +118,7 @@ def test_nested_outputs_keep_their_nesting():
     assert isinstance(last, list) and last[0].asscalar() == 2
 
 
-def test_nested_outputs_of_symbols_keep_their_nesting():
+def test_symbolic_loop_outputs_keep_their_nesting():
     x, state = mx.sym.var("x"), mx.sym.var("s")
     out, _ = mx.sym.contrib.foreach(lambda x, s: ((x, [x + 1, (x * s,)]), s), x, state)
     first, (second, (third,)) = out
@@ -132,12 +132,12 @@ def test_nested_outputs_of_symbols_keep_their_nesting():
 
 
 @pytest.mark.parametrize("output", [None, 1.0])
-def test_outputs_of_foreach_must_be_arrays(output):
+def test_foreach_outputs_other_than_arrays_raise(output):
     with pytest.raises(AssertionError, match="must be an NDArray"):
         nd.contrib.foreach(lambda x, s: (output, s), nd.array(DATA), nd.ones(2))
 
 
-def test_while_loop_needs_variables_and_even_outputs():
+def test_invalid_while_loop_variables_and_outputs_raise():
     with pytest.raises(ValueError, match="at least one element"):
         nd.contrib.while_loop(lambda: True, lambda: ([], []), [], 3)
     with pytest.raises(ValueError, match="returned 1 outputs, but 2"):
@@ -149,7 +149,7 @@ def test_while_loop_needs_variables_and_even_outputs():
         )
 
 
-def test_states_and_data_of_loops_may_be_nested():
+def test_nested_states_and_data_of_loops():
     a, b, s, t = map(mx.sym.var, "abst")
 
     def body(data, states):
@@ -165,7 +165,7 @@ def test_states_and_data_of_loops_may_be_nested():
     assert [o.asnumpy().ravel().tolist() for o in bound.forward()] == [[1, 1], [3]]
 
 
-def test_loop_variables_come_back_in_the_format_that_was_given():
+def test_loop_variables_keep_their_nesting():
     s, t = mx.sym.var("s"), mx.sym.var("t")
     loop = mx.sym.contrib.while_loop
     _, last = loop(lambda i: i < 3, lambda i: (i, i + 1), [s], max_iterations=3)
@@ -182,7 +182,7 @@ def test_loop_variables_come_back_in_the_format_that_was_given():
     assert last.asscalar() == 3
 
 
-def test_branches_may_return_nested_outputs():
+def test_branches_with_nested_outputs():
     p, s, t = map(mx.sym.var, "pst")
     made = mx.sym.contrib.cond(p < 3, lambda: [s, [t]], lambda: [t, s])
     assert isinstance(made[0], mx.sym.Symbol) and isinstance(made[1], list)
@@ -190,7 +190,7 @@ def test_branches_may_return_nested_outputs():
         mx.sym.contrib.cond(p < 3, list, list)
 
 
-def test_states_of_another_format_are_refused():
+def test_states_with_different_nesting_raise():
     a, s = mx.sym.var("a"), mx.sym.var("s")
     with pytest.raises(AssertionError, match="have different format"):
         mx.sym.contrib.foreach(lambda x, states: (x, states[0]), a, [s])
@@ -199,7 +199,7 @@ def test_states_of_another_format_are_refused():
 
 
 def test_loop_bodies_can_use_the_initial_variables():
-    """MXNet 1.9.1 gives these numbers; the variable must not move with the loop."""
+    """Values of MXNet 1.9.1; the captured variable must not change with the loop."""
     y, w = mx.sym.var("y"), mx.sym.var("w")
     _, (last, product) = mx.sym.contrib.while_loop(
         lambda i, p: i < 3, lambda i, p: (i * w, [i + 1, p * 2 * w]), [y, w], max_iterations=4
@@ -210,7 +210,7 @@ def test_loop_bodies_can_use_the_initial_variables():
     assert [r.asscalar() for r in results] == [3, 648]
 
 
-def test_two_loop_variables_may_start_from_one_symbol():
+def test_two_loop_variables_with_the_same_initial_symbol():
     y = mx.sym.var("y")
     _, (last, other) = mx.sym.contrib.while_loop(
         lambda a, b: a < 3, lambda a, b: (a + b, [a + 1, b * 2 + 1]), [y, y], max_iterations=4
@@ -219,7 +219,7 @@ def test_two_loop_variables_may_start_from_one_symbol():
     assert [r.asscalar() for r in results] == [3, 7]
 
 
-def test_data_of_unequal_length_is_refused():
+def test_foreach_data_of_different_lengths_raises():
     a, b = mx.sym.var("a"), mx.sym.var("b")
     out, _ = mx.sym.contrib.foreach(lambda d, s: (d[0] + d[1], s), [a, b], [])
     with pytest.raises(mx.MXNetError, match=r"equally long.*\[2, 4\]"):
@@ -227,13 +227,13 @@ def test_data_of_unequal_length_is_refused():
 
 
 @pytest.mark.parametrize("states", [None, "a", [1]])
-def test_states_of_eager_loops_must_be_arrays(states):
+def test_eager_loop_states_other_than_arrays_raise(states):
     with pytest.raises(AssertionError, match="foreach's states"):
         nd.contrib.foreach(lambda d, s: (d, s), nd.ones((2, 3)), states)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2,)])
-def test_conditions_must_have_one_element(shape):
+def test_conditions_with_several_elements_raise(shape):
     condition = nd.array(np.ones(shape))
     with pytest.raises(ValueError, match="not a scalar"):
         nd.contrib.cond(condition, lambda: nd.ones(1), lambda: nd.zeros(1))
@@ -241,7 +241,7 @@ def test_conditions_must_have_one_element(shape):
         nd.contrib.while_loop(lambda i: condition, lambda i: (i, i), nd.ones(1), max_iterations=2)
 
 
-def test_misuses_of_symbolic_loops_raise_what_mxnet_raised():
+def test_invalid_symbolic_loops_raise_as_in_mxnet():
     x, y, contrib = mx.sym.var("x"), mx.sym.var("y"), mx.sym.contrib
     with pytest.raises(AssertionError, match="have to be used"):
         contrib.foreach(lambda d, s: (s, s), x, y)
@@ -296,7 +296,7 @@ def program(rnd, depth=0):
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_nested_loops_agree_eager_and_symbol(seed):
+def test_nested_loops_eager_equals_symbol(seed):
     call = program(random.Random(seed))
     arrays = {name: mx.nd.array(value) for name, value in VALUES.items()}
     wanted = call(mx.nd, arrays, [arrays["x"], arrays["y"]])

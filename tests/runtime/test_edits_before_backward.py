@@ -1,4 +1,4 @@
-"""Gradients use the arrays as they are when backward runs, as MXNet 1.9.1's do."""
+"""Backward uses the values that arrays have when it runs, as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_gradients_use_the_values_at_backward(edited, formula, of_x, of_w, way):
     check(w.grad, of_w)
 
 
-def test_executors_compute_gradients_from_the_arguments_at_backward():
+def test_executor_gradients_use_the_arguments_at_backward():
     e = bound(mx.sym.var("a") * mx.sym.var("b"), a=(2,), b=(2,))
     e.forward(is_train=True)
     e.arg_dict["b"][:] = 5
@@ -108,7 +108,7 @@ def test_executors_compute_gradients_from_the_arguments_at_backward():
     check(e.grad_dict["b"], 1)
 
 
-def test_backward_of_an_executor_does_not_repeat_its_forward():
+def test_executor_backward_does_not_rerun_forward():
     e = bound(mx.sym.tanh(mx.sym.var("a")) * mx.sym.var("b"), a=(2,), b=(2,))
     e.forward(is_train=True)
     e.arg_dict["a"][:] = 0

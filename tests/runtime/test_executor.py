@@ -1,4 +1,4 @@
-"""Binding, running, gradients, sharing, reshaping and watching of executors."""
+"""Executors: binding, running, gradients, sharing, reshaping, monitoring."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_bind_by_name_and_by_list():
         assert [g.asscalar() for g in executor.grad_arrays] == [6, 2]
 
 
-def test_gradient_requests():
+def test_grad_req_write_add_and_null():
     x = mx.sym.Variable("x")
     for req, wanted in (("write", 2), ("add", 6), ("null", 0)):
         grad = nd.zeros(1)
@@ -37,7 +37,7 @@ def test_gradient_requests():
         assert grad.asscalar() == wanted
 
 
-def test_unreached_argument_gets_zeros():
+def test_unreached_arguments_have_zero_gradients():
     net = mx.sym.Group([mx.sym.BlockGrad(mx.sym.var("x")), mx.sym.var("y") * 2])
     executor = net.simple_bind(mx.cpu(), x=(2,), y=(2,))
     executor.grad_dict["x"][:] = 9
@@ -56,7 +56,7 @@ def test_simple_bind_infers_and_allocates():
         mlp().simple_bind(mx.cpu(), softmax_label=(8,))
 
 
-def test_outputs_are_the_same_arrays_each_time():
+def test_output_arrays_are_reused_by_every_forward():
     executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
     held = executor.outputs[0]
     executor.arg_dict["fc2_bias"][:] = nd.array([0.0, 0.0, 50.0])
@@ -64,7 +64,7 @@ def test_outputs_are_the_same_arrays_each_time():
     assert held is executor.outputs[0] and held.asnumpy()[0, 2] > 0.99
 
 
-def test_forward_takes_new_inputs_by_keyword():
+def test_forward_accepts_inputs_as_keywords():
     executor = (mx.sym.var("x") * 2).simple_bind(mx.cpu(), x=(2,))
     assert executor.forward(x=nd.array([1, 2]))[0].asnumpy().tolist() == [2, 4]
     with pytest.raises(ValueError, match="Shape not match"):
@@ -73,7 +73,7 @@ def test_forward_takes_new_inputs_by_keyword():
         executor.forward(xx=nd.ones(2))
 
 
-def test_wrong_arrays_are_explained():
+def test_bind_with_wrong_arrays_raises():
     net = mlp()
     with pytest.raises(ValueError, match="`fc1_weight` is missing"):
         net.bind(mx.cpu(), {"data": nd.ones((2, 5)), "fc1_weigth": nd.ones((4, 5))})
@@ -86,7 +86,7 @@ def test_wrong_arrays_are_explained():
         net.simple_bind([mx.cpu()], data=(2, 5))
 
 
-def test_kernel_errors_name_the_node_and_the_users_line():
+def test_kernel_errors_name_the_node_and_source_line():
     x = mx.sym.Variable("x")
     y = mx.sym.take(x, mx.sym.Variable("i"), mode="raise", name="picking")
     executor = y.bind(mx.cpu(), {"x": nd.ones(3), "i": nd.array([9])})
@@ -124,7 +124,7 @@ def test_reshape_shares_parameters():
         executor.reshape(data=(8, 4))
 
 
-def test_shared_buffers():
+def test_shared_exec_and_shared_buffer():
     buffers = {}
     big = mlp().simple_bind(mx.cpu(), data=(8, 5), shared_buffer=buffers)
     small = mlp().simple_bind(mx.cpu(), data=(2, 5), shared_exec=big, shared_buffer=buffers)
@@ -133,7 +133,7 @@ def test_shared_buffers():
     assert big.arg_dict["data"].asnumpy()[:2].min() == 3
 
 
-def test_monitor_sees_every_result():
+def test_monitor_callback_receives_every_result():
     executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
     seen = []
     executor.set_monitor_callback(lambda name, array: seen.append((name.decode(), array.shape)))
@@ -145,7 +145,7 @@ def test_monitor_sees_every_result():
     assert {"data", "fc1_weight", "fc2_output"} <= set(seen)
 
 
-def test_groups_of_contexts():
+def test_context_groups():
     with mx.AttrScope(ctx_group="stage1"):
         net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=8, name="fc1")
     first = set(net.list_arguments())
@@ -171,30 +171,30 @@ def test_training_updates_auxiliary_states():
     np.testing.assert_allclose(executor.aux_dict["bn_moving_mean"].asnumpy(), [2, 2.5], rtol=1e-6)
 
 
-def test_open_shapes_are_completed():
+def test_unknown_sizes_of_zeros_are_inferred():
     total = mx.sym.zeros((0, 3)) + mx.sym.var("q")
     assert total.bind(mx.cpu(), {"q": nd.ones((2, 3))}).forward()[0].shape == (2, 3)
 
 
-def test_debug_str_tells_the_memory():
+def test_debug_str_contains_memory_use():
     executor = mlp().simple_bind(mx.cpu(), data=(2, 5))
     text = executor.debug_str()
     assert "Total" in text and "MB allocated" in text and "fc1" in text
 
 
-def test_eval():
+def test_eval_returns_outputs():
     found = (mx.sym.var("x") + mx.sym.var("y")).eval(x=nd.ones(2), y=nd.ones(2))
     assert found[0].asnumpy().tolist() == [2, 2]
 
 
-def test_unused_outputs_and_shared_subgraphs():
+def test_graph_with_unused_outputs():
     x = mx.sym.var("x")
     parts = mx.sym.split(x, num_outputs=3, axis=0)
     net = parts[2] * 2
     assert net.bind(mx.cpu(), {"x": nd.array([1, 2, 3])}).forward()[0].asscalar() == 6
 
 
-def test_a_shared_buffer_holds_arguments_and_gradients_by_name():
+def test_shared_buffer_contains_arguments_and_gradients_by_name():
     net = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
     names = ["x", "fc_weight", "fc_bias"]
     buffers = {}
@@ -207,7 +207,7 @@ def test_a_shared_buffer_holds_arguments_and_gradients_by_name():
     assert sorted(buffers) == ["grad of x", "x"]
 
 
-def test_grad_req_of_another_length_is_an_error_of_mxnet():
+def test_wrong_length_of_grad_req_raises():
     net = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2)
     with pytest.raises(mx.MXNetError, match="grad_req has 2 entries, but there are 3 arguments"):
         net.simple_bind(mx.cpu(), grad_req=["write", "null"], data=(2, 3))

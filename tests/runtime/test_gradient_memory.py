@@ -1,4 +1,4 @@
-"""Gradients, head gradients and outputs are in memory of their own; views of them stay valid."""
+"""Gradients, head gradients and outputs do not share memory; views stay valid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mxnet as mx
 from mxnet import autograd, nd
 from tests.arrays import backward, bound, check, leaf, ones
 
-# How gradients reach a leaf through torch's views: shape of the leaf, and what is recorded of it.
+# Ways in which gradients reach a leaf through torch's views: leaf shape, recorded function.
 VIEWS = {
     "reshape": ((4,), lambda x: x.reshape((2, 2)) + 1),
     "reshape operator": ((4,), lambda x: nd.reshape(x, shape=(2, 2)) + 1),
@@ -45,7 +45,7 @@ def test_clearing_a_gradient_does_not_change_other_gradients(shape, function):
 
 
 @each_view
-def test_gradients_share_no_memory_with_head_gradients(shape, function):
+def test_gradients_do_not_share_memory_with_head_gradients(shape, function):
     x = ones(*shape)
     with autograd.record():
         y = function(x)
@@ -71,7 +71,7 @@ def test_views_of_gradients_show_the_next_backward(shape, function):
 
 
 @each_view
-def test_gradients_cleared_after_each_backward_have_the_right_sum(shape, function):
+def test_gradients_cleared_after_each_backward_sum_correctly(shape, function):
     x = ones(*shape)
     total = nd.zeros(shape)
     for _ in range(3):
@@ -82,7 +82,7 @@ def test_gradients_cleared_after_each_backward_have_the_right_sum(shape, functio
 
 
 @each_view
-def test_gradients_of_two_leaves_share_no_memory(shape, function):
+def test_gradients_of_two_leaves_do_not_share_memory(shape, function):
     x, w = ones(*shape), ones(*shape)
     backward(lambda: function(x) + function(w))
     x.grad[:] = 0
@@ -98,7 +98,7 @@ def test_gradients_of_two_leaves_share_no_memory(shape, function):
 
 
 @each_view
-def test_results_of_grad_share_no_memory_with_head_gradients(shape, function):
+def test_results_of_grad_do_not_share_memory_with_head_gradients(shape, function):
     x = ones(*shape)
     with autograd.record():
         y = function(x)
@@ -112,7 +112,7 @@ def test_results_of_grad_share_no_memory_with_head_gradients(shape, function):
 
 
 @each_view
-def test_added_gradients_of_two_leaves_share_no_memory(shape, function):
+def test_gradients_with_grad_req_add_do_not_share_memory(shape, function):
     x, w = leaf(np.ones(shape), "add"), leaf(np.ones(shape), "add")
     for count in (1, 2, 3):
         backward(lambda: function(x * 1) + function(w * 1))
@@ -121,7 +121,7 @@ def test_added_gradients_of_two_leaves_share_no_memory(shape, function):
         w.grad[:] += 10
 
 
-def test_gradients_of_concat_share_no_memory_with_the_head_gradient():
+def test_concat_gradients_do_not_share_memory_with_the_head_gradient():
     x, w, head = ones(2), ones(2), nd.ones((4,))
     backward(lambda: nd.concat(x, w, dim=0), head)
     x.grad[:] = 5
@@ -147,7 +147,7 @@ each_joined = pytest.mark.parametrize(("symbol", "a", "b"), JOINED.values(), ids
 
 
 @each_joined
-def test_gradients_of_executors_share_no_memory(symbol, a, b):
+def test_executor_gradients_do_not_share_memory(symbol, a, b):
     e = bound(symbol, a=a, b=b)
     (out,) = e.forward(is_train=True)
     head = nd.ones(out.shape)
@@ -175,7 +175,7 @@ def test_views_of_executor_gradients_show_the_next_backward(symbol, a, b):
             check(view, head)
 
 
-def test_views_of_gradients_of_a_reshaped_executor_show_the_next_backward():
+def test_gradient_views_of_reshaped_executors_show_the_next_backward():
     e = (A * 2 * B).simple_bind(mx.cpu(), a=(4, 2), b=(4, 2))
     f = e.reshape(a=(2, 2), b=(2, 2))
     views = [f.grad_dict[name].reshape((-1,)) for name in "ab"]

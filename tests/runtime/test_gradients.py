@@ -1,4 +1,4 @@
-"""Gradients of integer arrays, as MXNet 1.9.1 computes them."""
+"""Gradients of integer arrays and of unreached inputs, as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTEGERS = ("int8", "int32", "int64", "uint8")
 X, Y = [[3, 1, 2], [6, 5, 7]], [[2, 2, 4], [3, 1, 1]]
 ONES = [[1, 1, 1], [1, 1, 1]]
 
-# Answers of MXNet 1.9.1: function, gradient of the first operand, of the second.
+# Recorded from MXNet 1.9.1: function, gradient of the first operand, of the second.
 UNARY = {
     "index": (lambda x: x[0], [[1, 1, 1], [0, 0, 0]]),
     "slice": (lambda x: x[:, 1:], [[0, 1, 1], [0, 1, 1]]),
@@ -46,7 +46,7 @@ UNARY = {
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", UNARY)
-def test_functions_of_integers_have_integer_gradients(name, dtype):
+def test_integer_functions_have_integer_gradients(name, dtype):
     function, expected = UNARY[name]
     x = nd.array(X, dtype=dtype)
     x.attach_grad()
@@ -58,7 +58,7 @@ def test_functions_of_integers_have_integer_gradients(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_both_operands_of_integers_have_gradients(dtype):
+def test_gradients_of_both_integer_operands(dtype):
     answers = {
         "mul": (lambda x, y: x * y, Y, X),
         "div": (lambda x, y: x / y, [[0, 0, 0], [0, 1, 1]], [[0, 0, 0], [0, -5, -7]]),
@@ -94,7 +94,7 @@ class Remainder(gluon.HybridBlock):
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("name", REMAINDERS)
-def test_remainders_of_integers_have_gradients_of_zeros(name, hybridize):
+def test_integer_remainders_have_zero_gradients(name, hybridize):
     net = Remainder(name)
     net.hybridize(hybridize)
     for dtype in INTEGERS:
@@ -109,7 +109,7 @@ def test_remainders_of_integers_have_gradients_of_zeros(name, hybridize):
 
 
 @use_np
-def test_remainders_have_gradients_for_floating_point_operands_alone():
+def test_remainders_have_gradients_only_for_float_operands():
     a, b = mx.np.array([7, 8, 9], dtype="int32"), mx.np.array([3.0, 3, 4])
     a.attach_grad()
     b.attach_grad()
@@ -129,7 +129,7 @@ def test_remainders_have_gradients_for_floating_point_operands_alone():
     ("dtype", "factor", "expected"),
     [("int32", 1.7, 1.0), ("uint8", -1.7, 255.0), ("int8", 300.7, 44.0), ("bool", -1.7, 1.0)],
 )
-def test_casts_to_integers_pass_gradients_as_integers(dtype, factor, expected):
+def test_gradients_through_casts_to_integers_are_integers(dtype, factor, expected):
     x = nd.array([1.5, 2.7])
     x.attach_grad()
     for _ in range(2):  # the second call is a cached one
@@ -139,7 +139,7 @@ def test_casts_to_integers_pass_gradients_as_integers(dtype, factor, expected):
         assert_array_equal(x.grad.asnumpy(), [expected, expected])
 
 
-def test_numpy_arrays_of_integers_have_gradients():
+def test_integer_np_arrays_have_gradients():
     x = mx.np.array([[3, 1], [2, 4]], dtype="int32")
     x.attach_grad()
     with autograd.record():
@@ -149,14 +149,14 @@ def test_numpy_arrays_of_integers_have_gradients():
 
 
 class Cut(gluon.HybridBlock):
-    """Multiplies the integer parts."""
+    """Multiplies integer parts."""
 
     def hybrid_forward(self, F, x):
         return F.cast(F.cast(x, "int32") * 3, "float32") * 1.7 + x
 
 
 @pytest.mark.parametrize("train_mode", [True, False])
-def test_hybridized_blocks_pass_gradients_through_integers(train_mode):
+def test_gradients_through_integers_in_hybridized_blocks(train_mode):
     found = []
     for hybridize in (False, True):
         net = Cut()
@@ -172,7 +172,7 @@ def test_hybridized_blocks_pass_gradients_through_integers(train_mode):
     assert_equal_up_to_rounding(found[0][0], found[1][0])
 
 
-def test_hybridized_blocks_take_integers_with_gradients():
+def test_hybridized_blocks_with_integer_inputs_and_gradients():
     net = gluon.nn.HybridLambda(lambda F, x: F.square(x) * 3)
     net.hybridize()
     x = nd.array([1, 2], dtype="int64")
@@ -184,7 +184,7 @@ def test_hybridized_blocks_take_integers_with_gradients():
     assert_array_equal(x.grad.asnumpy(), [18, 36])
 
 
-def test_executors_pass_gradients_through_integers():
+def test_gradients_through_integers_in_executors():
     x = mx.sym.var("x")
     y = mx.sym.cast(mx.sym.cast(x, "int32") * 3, "float32") * 1.7
     executor = y.simple_bind(mx.cpu(), x=(2,))
@@ -226,7 +226,7 @@ def test_integer_parameters_have_gradients():
     assert_array_equal(weight.grad().asnumpy(), [4, 4])
 
 
-def test_integers_without_a_derivative_have_zero_gradients():
+def test_one_hot_has_zero_gradient():
     x = nd.array([1, 2], dtype="int32")
     x.attach_grad()
     with autograd.record():
@@ -235,8 +235,8 @@ def test_integers_without_a_derivative_have_zero_gradients():
     assert_array_equal(x.grad.asnumpy(), [0, 0])
 
 
-def test_kernels_that_need_integers_keep_the_gradients_of_other_inputs():
-    """Sockeye makes lengths of a softmax from recorded data; the scores are trained."""
+def test_integer_inputs_do_not_stop_gradients_of_other_inputs():
+    """Sockeye computes lengths of a softmax from recorded data; the scores are trained."""
     x = mx.nd.array([[1, 2, 3], [3, 1, 2]])
     x.attach_grad()
     with mx.autograd.record():
@@ -250,7 +250,7 @@ def test_kernels_that_need_integers_keep_the_gradients_of_other_inputs():
     np.testing.assert_allclose(x.grad.asnumpy(), wanted, atol=1e-5)
 
 
-# -- backward writes zeros to arrays that only operators without gradients read, as MXNet 1.9.1 -
+# -- backward writes zeros to inputs that only non-differentiable operators use -----------------
 
 
 def leaves(req="write"):
@@ -287,7 +287,7 @@ HIDING = {
 @pytest.mark.parametrize("req", ["write", "add"])
 def test_unreached_inputs_have_zero_gradients(name, req):
     function, expected = HIDING[name]
-    for _ in range(2):  # a first call, and one that is known
+    for _ in range(2):  # a first call and a cached one
         x, w = leaves(req)
         with autograd.record():
             y = function(x, w)
@@ -302,7 +302,7 @@ def test_unreached_inputs_have_zero_gradients(name, req):
 @pytest.mark.parametrize(
     "function", [lambda x, w: x.detach() * w, lambda x, w: w * 2], ids=["detach", "unused"]
 )
-def test_arrays_outside_the_graph_keep_their_gradients(function):
+def test_gradients_of_arrays_outside_the_graph_are_not_written(function):
     x, w = leaves()
     with autograd.record():
         _unused = x > 1
@@ -311,7 +311,7 @@ def test_arrays_outside_the_graph_keep_their_gradients(function):
     assert_array_equal(x.grad.asnumpy(), [7, 7, 7])
 
 
-def test_gradients_through_a_second_path_are_not_cleared():
+def test_unreached_path_does_not_clear_gradients_of_other_paths():
     x, w = leaves()
     with autograd.record():
         y = (x > 1) * x * w
@@ -319,7 +319,7 @@ def test_gradients_through_a_second_path_are_not_cleared():
     assert_array_equal(x.grad.asnumpy(), [0, 1, 1])
 
 
-def test_a_graph_of_an_earlier_recording():
+def test_unreached_inputs_of_an_earlier_recording_have_zero_gradients():
     x, w = leaves()
     with autograd.record():
         y = nd.BlockGrad(x) * w
@@ -329,7 +329,7 @@ def test_a_graph_of_an_earlier_recording():
     assert_array_equal(x.grad.asnumpy(), [0, 0, 0])
 
 
-def test_a_constant_that_a_recorded_result_is_written_into():
+def test_writing_a_recorded_result_into_a_constant():
     x, w = leaves()
     with autograd.record():
         y = x > 1
@@ -341,7 +341,7 @@ def test_a_constant_that_a_recorded_result_is_written_into():
 
 
 class Frozen(gluon.HybridBlock):
-    """A layer whose own parameters get no gradients, before one that is trained."""
+    """A layer whose parameters get no gradients, before one that is trained."""
 
     def __init__(self):
         super().__init__()
@@ -353,22 +353,22 @@ class Frozen(gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("hybridized", [False, True])
-def test_a_trainer_steps_over_hidden_parameters(hybridized):
+def test_trainer_step_with_unreached_parameters(hybridized):
     net = Frozen()
     net.initialize(mx.init.One())
     if hybridized:
         net.hybridize()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1, "wd": 0.1})
-    for _ in range(4):  # hybridized blocks change their ways after some calls
+    for _ in range(4):  # hybridized blocks are optimized after some calls
         with autograd.record():
             loss = net(nd.ones((1, 2))).sum()
         loss.backward()
         trainer.step(1)
-    # Without gradients weight decay is all that changes them: 0.99 ** 4.
+    # Only weight decay changes them: 0.99 ** 4.
     assert net.body.weight.data().asnumpy() == pytest.approx(0.99**4)
 
 
-def test_row_sparse_gradients_are_emptied():
+def test_unreached_row_sparse_gradients_become_empty():
     weight, w = nd.ones((3, 2)), nd.ones((1, 2))
     weight.attach_grad(stype="row_sparse")
     w.attach_grad()
@@ -382,7 +382,7 @@ def test_row_sparse_gradients_are_emptied():
 
 
 @use_np
-def test_gradients_flow_through_sums_in_integers():
+def test_gradients_through_integer_reductions():
     expected = {
         "mean": [0.25, 0.25, 0.25, 0.25],
         "sum": [1, 1, 1, 1],
@@ -426,7 +426,7 @@ def test_gradients_flow_through_sums_in_integers():
 
 
 @use_np
-def test_means_in_integers_are_sums_of_that_type_divided():
+def test_integer_mean_is_wrapped_sum_with_truncating_division():
     def check(case):
         values, dtype, result, expected = case
         mean = mx.np.mean(mx.np.array(values, dtype=dtype), dtype=result)
@@ -448,7 +448,7 @@ def test_means_in_integers_are_sums_of_that_type_divided():
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_a_second_order_backward_writes_zeros_into_gradients_of_independent_inputs(hybridize):
+def test_second_order_backward_zeroes_independent_gradients(hybridize):
     net = nn.Dense(1, in_units=2, use_bias=False)
     net.initialize(mx.init.One())
     if hybridize:

@@ -1,4 +1,4 @@
-"""After backward, what was in its graph goes on as a constant."""
+"""Freed graphs, and `autograd.get_symbol`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def living_sessions():
     return sum(type(thing) is Session for thing in gc.get_objects())
 
 
-def test_a_used_up_result_is_a_constant():
+def test_results_of_a_freed_graph_are_constants():
     x = leaf([1.0, 2.0])
     with autograd.record():
         h = x * x
@@ -38,7 +38,7 @@ def test_a_used_up_result_is_a_constant():
     assert x.grad.asnumpy().tolist() == [1, 4]
 
 
-def test_nodes_that_save_nothing_are_used_up_too():
+def test_nodes_without_saved_tensors_are_freed_by_backward():
     x, b = leaf([1.0, 2.0]), leaf([1.0, 1.0])
     with autograd.record():
         e = x + b
@@ -50,7 +50,7 @@ def test_nodes_that_save_nothing_are_used_up_too():
     assert x.grad.asnumpy().tolist() == [2, 3] and b.grad.asnumpy().tolist() == [1, 1]
 
 
-def test_what_backward_did_not_reach_stays_in_its_graph():
+def test_backward_keeps_unreached_graphs():
     x, w = leaf([2.0]), leaf([3.0])
     with autograd.record():
         fake = w * x
@@ -73,7 +73,7 @@ def test_results_without_saved_tensors_are_constants_after_backward():
     assert w.grad.asscalar() == 5
 
 
-def test_a_retained_graph_stays():
+def test_retain_graph_keeps_the_graph():
     x = leaf([3.0])
     with autograd.record():
         h = x * x
@@ -86,7 +86,7 @@ def test_a_retained_graph_stays():
         h.backward()
 
 
-def test_backward_from_a_leaf_uses_nothing_up():
+def test_backward_from_a_leaf_frees_no_graph():
     x = leaf([3.0])
     with autograd.record():
         h, e = x * x, x + 1
@@ -96,7 +96,7 @@ def test_backward_from_a_leaf_uses_nothing_up():
     assert x.grad.asscalar() == 7
 
 
-def test_grad_uses_the_graph_up_as_well():
+def test_grad_frees_the_graph():
     x = leaf([3.0])
     with autograd.record():
         h = x * x
@@ -107,7 +107,7 @@ def test_grad_uses_the_graph_up_as_well():
     assert x.grad.asscalar() == 9
 
 
-def test_used_up_results_may_be_written_inside_record():
+def test_results_of_a_freed_graph_are_writable_when_recording():
     x = leaf([3.0])
     with autograd.record():
         h = x * 2
@@ -119,7 +119,7 @@ def test_used_up_results_may_be_written_inside_record():
 
 @pytest.mark.parametrize("hybridize", [False, True])
 @pytest.mark.parametrize("layer", ["RNN", "GRU", "LSTM"])
-def test_states_need_no_detach(layer, hybridize):
+def test_recurrent_states_need_no_detach(layer, hybridize):
     def gradients(detach):
         net = getattr(mx.gluon.rnn, layer)(3, num_layers=2, input_size=2)
         net.initialize(mx.init.Constant(0.1))
@@ -161,7 +161,7 @@ def test_results_are_constants_after_backward_inside_a_pause():
     assert x.grad.asscalar() == 9
 
 
-def test_graphs_that_span_several_recordings_are_used_up_whole():
+def test_backward_frees_graphs_over_several_recordings():
     x = leaf([3.0])
     with autograd.record():
         h = x * x
@@ -175,7 +175,7 @@ def test_graphs_that_span_several_recordings_are_used_up_whole():
     assert x.grad.asscalar() == 9
 
 
-def test_a_carried_state_keeps_no_old_sessions():
+def test_carried_state_keeps_no_old_recordings_alive():
     w, state = leaf([0.5]), nd.ones((1,))
     before = living_sessions()
     for _ in range(50):
@@ -186,7 +186,7 @@ def test_a_carried_state_keeps_no_old_sessions():
     assert living_sessions() - before < 10
 
 
-def test_heads_let_their_graph_go():
+def test_backward_detaches_heads_from_their_graph():
     x = leaf([3.0])
     with autograd.record():
         loss = x * x
@@ -203,7 +203,7 @@ def test_backward_with_a_constant_output():
 
 
 @pytest.mark.filterwarnings("ignore:Storage")
-def test_a_sparse_result_of_a_used_graph_is_a_constant():
+def test_sparse_result_of_a_freed_graph_is_a_constant():
     x = mx.nd.array([[1, 2], [0, 0]]).tostype("row_sparse")
     x.attach_grad("write")
     with mx.autograd.record():
@@ -214,7 +214,7 @@ def test_a_sparse_result_of_a_used_graph_is_a_constant():
         mx.autograd.get_symbol(y)
 
 
-# -- `autograd.get_symbol`: recorded computations as graphs, as MXNet 1.9.1 shows them ----------
+# -- `autograd.get_symbol` ----------------------------------------------------------------------
 
 
 def traced_leaf(*values):
@@ -223,7 +223,7 @@ def traced_leaf(*values):
     return x
 
 
-def test_a_recorded_computation_becomes_a_symbol():
+def test_get_symbol_of_a_recorded_computation():
     x = traced_leaf(1, 2, 3)
     with autograd.record():
         y = x * x + 2 * x - 1
@@ -238,14 +238,14 @@ def test_a_recorded_computation_becomes_a_symbol():
     assert_array_equal(again.asnumpy(), y.asnumpy())
 
 
-def test_constants_are_arguments_once_each():
+def test_a_reused_constant_is_listed_once_as_argument():
     x, z = traced_leaf(1, 2), nd.ones(2)
     with autograd.record():
         y = nd.Dropout(x * z + z, p=0.5)
     assert autograd.get_symbol(y).list_arguments() == ["var0", "null0"]
 
 
-def test_results_of_one_call_share_a_node():
+def test_outputs_of_one_call_share_a_node():
     x = traced_leaf(1, 2, 3, 4)
     with autograd.record():
         first, second = nd.split(x, num_outputs=2, axis=0)
@@ -255,7 +255,7 @@ def test_results_of_one_call_share_a_node():
     assert autograd.get_symbol(second).list_outputs() == ["node_0_output1"]
 
 
-def test_states_stay_states():
+def test_get_symbol_keeps_auxiliary_states():
     x = traced_leaf(1, 2, 3)
     with autograd.record():
         y = nd.BatchNorm(nd.ones((2, 3)), x, x * 2, nd.zeros(3), nd.ones(3))
@@ -263,7 +263,7 @@ def test_states_stay_states():
     assert symbol.list_auxiliary_states() == ["null1", "null2"]
 
 
-def test_deep_recordings_are_no_problem():
+def test_get_symbol_of_a_deep_recording():
     x = total = traced_leaf(1)
     with autograd.record():
         for _ in range(2000):
@@ -289,7 +289,7 @@ def test_deep_recordings_are_no_problem():
         (lambda x: x.astype("float64"), ["Cast"]),
     ],
 )
-def test_indexing_and_reshaping_are_shown(read, operators):
+def test_get_symbol_includes_indexing_and_reshaping(read, operators):
     x = traced_leaf([1, 2, 3], [4, 5, 6])
     with autograd.record():
         y = read(x) * 2
@@ -299,7 +299,7 @@ def test_indexing_and_reshaping_are_shown(read, operators):
     assert_array_equal(again.asnumpy(), y.asnumpy())
 
 
-def test_lists_of_indices_are_an_argument():
+def test_index_lists_are_arguments_in_get_symbol():
     x = traced_leaf(1, 2, 3)
     with autograd.record():
         y = x[[2, 0]] * 2
@@ -309,7 +309,7 @@ def test_lists_of_indices_are_an_argument():
     assert_array_equal(again.asnumpy(), y.asnumpy())
 
 
-def test_hybridized_blocks_are_shown():
+def test_get_symbol_includes_operators_of_hybridized_blocks():
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Dense(3, in_units=3, activation="tanh"), mx.gluon.nn.Dense(2, in_units=3))
     net.initialize()
@@ -336,16 +336,16 @@ def test_hybridized_blocks_are_shown():
         (lambda x: nd.dot(nd.ones((1, 3)).tostype("csr"), x.reshape((3, 1))), ["Reshape", "dot"]),
     ],
 )
-def test_every_kind_of_call_is_shown(function, operators):
+def test_get_symbol_includes_every_kind_of_call(function, operators):
     x = traced_leaf(1, 2, 3)
-    for _ in range(2):  # a first call, and one that is known
+    for _ in range(2):  # a first call and a cached one
         with autograd.record():
             y = function(x)
         symbol = autograd.get_symbol(y)
         assert [n.op.name for n in symbol._graph.nodes if n.op] == operators
 
 
-def test_numpy_arrays_are_shown():
+def test_get_symbol_of_np_arrays():
     x = mx.np.array([1.0, 2.0])
     x.attach_grad()
     with autograd.record():
@@ -355,7 +355,7 @@ def test_numpy_arrays_are_shown():
     assert names == ["slice", "_np_reshape", "_npi_exp", "_npi_multiply_scalar"]
 
 
-def test_a_graph_that_backward_used_up_is_gone():
+def test_get_symbol_of_a_freed_graph_raises():
     x = traced_leaf(1, 2)
     with autograd.record():
         y = x * x
@@ -369,19 +369,19 @@ def test_a_graph_that_backward_used_up_is_gone():
     assert autograd.get_symbol(again).list_arguments() == ["null0", "var0"]
 
 
-def test_recordings_keep_no_data():
+def test_recorded_history_does_not_keep_data_alive():
     x = traced_leaf(1, 2)
     with autograd.record():
         y = x + 1
         kept = weakref.ref(y._member.tensor)
-        z = y * 2  # needs no value of y for its gradient
+        z = y * 2  # its gradient does not need y
     del y
     assert kept() is None
     assert len(autograd.get_symbol(z)._graph.nodes) == 3
 
 
 @pytest.mark.parametrize("step", [lambda h, x: h * x, lambda h, x: nd.BlockGrad(h * x) + x])
-def test_a_state_carried_through_steps_keeps_no_history(step):
+def test_carried_state_keeps_no_history(step):
     x, h = traced_leaf(1, 2), nd.ones(2)
     for _ in range(5):
         with autograd.record():
@@ -393,8 +393,8 @@ def test_a_state_carried_through_steps_keeps_no_history(step):
     assert len(autograd.get_symbol(y)._graph.nodes) <= 5
 
 
-def test_functions_of_users_are_shown():
-    """As in MXNet they have shapes, and cannot be run."""
+def test_get_symbol_includes_custom_functions():
+    """As in MXNet they have shapes, but cannot be run."""
 
     class Both(autograd.Function):
         def forward(self, x, y):
@@ -418,7 +418,7 @@ def test_functions_of_users_are_shown():
         executor.forward()[0].wait_to_read()
 
 
-def test_reads_by_lists_and_numbers_are_shown():
+def test_get_symbol_includes_advanced_indexing():
     x = traced_leaf(1, 2).reshape((2, 1))
     x.attach_grad()
     with autograd.record():
@@ -427,7 +427,7 @@ def test_reads_by_lists_and_numbers_are_shown():
     assert [n["op"] for n in nodes] == ["null", "null", "gather_nd", "_mul_scalar"]
 
 
-def test_what_cannot_be_shown_is_explained():
+def test_get_symbol_of_unsupported_graphs_raises():
     x = traced_leaf(1, 2)
     with autograd.record():
         y = autograd.grad(nd.exp(x).sum(), x, create_graph=True)[0] + 1

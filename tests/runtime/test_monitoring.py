@@ -1,4 +1,4 @@
-"""What monitors see of executors: the rows of MXNet 1.9.1, in its order and under its names."""
+"""Monitors of executors receive the names and values of MXNet 1.9.1, in its order."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def names(rows):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_monitored_rows_of_forward(training):
+def test_monitored_names_of_forward(training):
     exe, rows = watched(net(), data=(8, 5))
     exe.forward(is_train=training)
     assert names(rows) == FORWARD
@@ -128,7 +128,7 @@ def test_monitored_rows_of_forward(training):
     assert names(rows) == INPUTS_TOO
 
 
-def test_rows_of_backward():
+def test_monitored_names_of_backward():
     exe, rows = watched(net(), data=(8, 5))
     exe.forward(is_train=True)
     rows.clear()
@@ -138,11 +138,11 @@ def test_rows_of_backward():
             wanted = exe.grad_dict["fc1_weight"].asnumpy()
             np.testing.assert_allclose(array.asnumpy(), wanted, rtol=1e-5)
     assert names(rows) == BACKWARD
-    exe.backward()  # again: it runs the forward once more, and shows that to nobody
+    exe.backward()  # again: it reruns forward, without calling the monitor
     assert names(rows) == BACKWARD
 
 
-def test_hidden_outputs_have_their_values():
+def test_hidden_outputs_are_monitored():
     data = nd.array([[1, 2], [3, 6]])
     for training, mean in ((True, [2, 4]), (False, [0, 0])):
         exe, rows = watched(sym.BatchNorm(sym.var("x"), name="bn"), x=(2, 2))
@@ -160,7 +160,7 @@ NORMS = {
 
 
 @pytest.mark.parametrize("mode", NORMS)
-def test_norms_are_shown(mode):
+def test_l2_normalization_norm_is_monitored(mode):
     shape, norms = NORMS[mode]
     net = sym.L2Normalization(sym.var("x"), mode=mode, name="l2")
     exe, rows = watched(net, x=shape)
@@ -169,7 +169,7 @@ def test_norms_are_shown(mode):
     np.testing.assert_allclose(rows[1][1].asnumpy(), norms, rtol=1e-6)
 
 
-def test_moments_of_samples_are_shown():
+def test_instance_norm_moments_are_monitored():
     exe, rows = watched(sym.InstanceNorm(sym.var("x"), name="in"), x=(1, 2, 3))
     exe.forward(x=nd.arange(6).reshape((1, 2, 3)))
     shown = dict(rows)
@@ -179,8 +179,8 @@ def test_moments_of_samples_are_shown():
 
 
 @pytest.mark.parametrize(("axes", "shape"), [((), (20, 30)), ((0,), (1, 30)), ((-1,), (20, 1))])
-def test_masks_of_dropout_are_shown(axes, shape):
-    """They are the factors of the data, and of the gradient."""
+def test_dropout_mask_is_monitored(axes, shape):
+    """The mask contains the factors of the data and of the gradient."""
     x = sym.var("x")
     exe, rows = watched(sym.Dropout(x, p=0.75, axes=axes, name="drop"), x=(20, 30))
     exe.arg_dict["x"][:] = 2
@@ -216,7 +216,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_rows_of_small_programs(program):
+def test_monitored_names_of_small_programs(program):
     symbol, wanted = PROGRAMS[program]
     exe, rows = watched(symbol, **dict.fromkeys(symbol.list_arguments(), (2, 2)))
     exe.forward(is_train=True)
@@ -225,7 +225,7 @@ def test_rows_of_small_programs(program):
     assert names(rows) == wanted.split()
 
 
-def test_sums_are_the_gradients():
+def test_monitored_sums_equal_the_gradients():
     exe, rows = watched(PROGRAMS["sums"][0], x=(2, 2), q=(2, 2))
     exe.forward(is_train=True)
     exe.backward(nd.ones((2, 2)))
@@ -234,7 +234,7 @@ def test_sums_are_the_gradients():
         np.testing.assert_allclose(array, exe.grad_dict[name].asnumpy(), rtol=1e-6)
 
 
-def test_watching_changes_no_results():
+def test_monitoring_does_not_change_results():
     plain = net().simple_bind(mx.cpu(), data=(8, 5))
     seen, rows = watched(net(), True, data=(8, 5))
     for name, array in seen.arg_dict.items():
@@ -250,7 +250,7 @@ def test_watching_changes_no_results():
     assert len(rows) == len(INPUTS_TOO) + len(BACKWARD)
 
 
-def test_errors_of_callbacks_stay_what_they_are():
+def test_callback_errors_keep_their_type():
     exe, _ = watched(x * 2, x=(2,))
 
     def fail(name, array):
@@ -261,7 +261,7 @@ def test_errors_of_callbacks_stay_what_they_are():
         exe.forward()
 
 
-def test_errors_of_callbacks_are_not_taken_for_those_of_operators():
+def test_callback_errors_do_not_name_an_operator():
     exe, _ = watched(sym.exp(x, name="exp"), x=(2,))
 
     def fail(name, array):
@@ -272,7 +272,7 @@ def test_errors_of_callbacks_are_not_taken_for_those_of_operators():
         exe.forward()
 
 
-def test_errors_of_watched_operators_name_the_node():
+def test_errors_of_monitored_operators_name_the_node():
     net = mx.gluon.SymbolBlock(sym.reshape(x, shape=(3, -1), name="bad"), x)
     net.hybridize()
     net(nd.ones((3, 2)))
@@ -281,7 +281,7 @@ def test_errors_of_watched_operators_name_the_node():
         net(nd.ones((2, 2)))
 
 
-def test_other_interpreters_see_a_watched_run_too():
+def test_other_interpreters_run_while_monitored():
     from mxnet.ops.interpreters import Interpreter
 
     class Count(Interpreter):
@@ -297,7 +297,7 @@ def test_other_interpreters_see_a_watched_run_too():
     assert count.calls == 2 and names(rows) == ["add_output", "exp_output"]
 
 
-def test_gradients_that_were_not_asked_for_are_rows_of_zeros():
+def test_unrequested_gradients_are_monitored_as_zeros():
     fc = sym.FullyConnected(sym.Variable("data"), num_hidden=2, name="fc")
     out = sym.LinearRegressionOutput(fc, name="out")
     rows = {}
@@ -317,7 +317,7 @@ def test_gradients_that_were_not_asked_for_are_rows_of_zeros():
     assert rows["fc_backward_output1"].asnumpy().all()
 
 
-def test_gradients_computed_apart_have_no_such_rows():
+def test_separate_gradient_nodes_are_monitored_only_if_requested():
     a, b = sym.Variable("a"), sym.Variable("b")
     out = sym.batch_dot(a, b, name="dot") + sym.reshape_like(b, a, name="like")
     exe = out.simple_bind(mx.cpu(), grad_req={"a": "null", "b": "write"}, a=(1, 2, 2), b=(1, 2, 2))
@@ -334,7 +334,7 @@ NAMED_OTHERWISE = [f"_npi_{name}" for name in ("concatenate", "hstack", "dstack"
 NAMED_OTHERWISE += [f"_np_atleast_{n}d" for n in (1, 2, 3)]
 
 
-def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
+def test_op_hook_names_match_mxnet():
     rows = {row.key: row for family in families() for row in rows_of(family)}
 
     def check(case):
@@ -354,7 +354,7 @@ def test_op_hooks_call_inputs_and_outputs_as_mxnet_does():
     check_each({key: (rows[key], names) for key, names in recorded.items()}, check)
 
 
-def test_callbacks_take_handles_and_stay_after_reshape():
+def test_monitor_callback_accepts_handles_and_survives_reshape():
     seen = []
 
     def callback(name, handle):  # as programs for MXNet write it
@@ -389,7 +389,7 @@ def test_callbacks_take_handles_and_stay_after_reshape():
     assert seen == [("dense0_fwd_output", (2, 2)), ("dense0_fwd_output", (4, 2))]
 
 
-def test_pointers_serve_while_their_arrays_live():
+def test_array_handles_are_valid_while_their_array_is_alive():
     array = nd.ones(2)
     pointer = ctypes.cast(array, NDArrayHandle)
     shared = nd.NDArray(pointer)
@@ -400,7 +400,7 @@ def test_pointers_serve_while_their_arrays_live():
         nd.NDArray(pointer)
 
 
-def test_monitors_stay_when_a_module_meets_other_shapes():
+def test_monitors_remain_installed_after_module_reshape():
     net = sym.FullyConnected(sym.Variable("x"), num_hidden=2, name="fc")
     module = mx.mod.Module(net, data_names=["x"], label_names=None)
     module.bind([("x", (2, 3))])
@@ -414,8 +414,8 @@ def test_monitors_stay_when_a_module_meets_other_shapes():
         assert [row[:2] for row in monitor.toc()] == [(step, name) for name in names]
 
 
-def test_monitors_watch_graphs_with_casts():
-    """Casts are made after the nodes they stand before; a watched graph runs them first."""
+def test_monitor_of_graphs_with_casts():
+    """Casts are inserted after the nodes that use them were created; the run must reorder them."""
     with mixed_precision("float16"):
         symbol = sym.FullyConnected(sym.var("data"), num_hidden=3, no_bias=True, name="fc")
     arrays = {"data": nd.ones((2, 4)), "fc_weight": nd.ones((3, 4))}
@@ -428,7 +428,7 @@ def test_monitors_watch_graphs_with_casts():
     assert ("fc_output", "4.0\t") in [row[1:] for row in monitor.toc()]
 
 
-def test_monitors_watch_empty_arrays():
+def test_monitor_of_empty_arrays():
     with mx.np_shape(True), mx.name.NameManager():
         executor = (sym.var("x") > 0).bind(mx.cpu(), {"x": nd.zeros((0, 2), dtype="int32")})
         monitor = mx.mon.Monitor(1)

@@ -1,4 +1,4 @@
-"""oneDNN's graph compiler runs hybridized networks with the results of our own kernels."""
+"""The oneDNN graph backend matches the native kernels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def assert_as_eager(net, x):
     return wanted
 
 
-def test_it_computes_what_our_kernels_compute(net, x):
+def test_onednn_graph_matches_native_kernels(net, x):
     net.hybridize(backend=ENGINE)
     assert_as_eager(net, x)
     assert_as_eager(net, x[:1] * 2)
@@ -54,7 +54,7 @@ def test_it_computes_what_our_kernels_compute(net, x):
 
 
 @pytest.mark.parametrize("kind", ["set_data", "view", "torch", "numpy"])
-def test_parameters_that_change_are_seen(net, x, kind):
+def test_onednn_graph_uses_updated_parameters(net, x, kind):
     net.hybridize(backend=ENGINE)
     weight = net[0].weight.data()
     before = assert_as_eager(net, x)
@@ -74,7 +74,7 @@ def test_parameters_that_change_are_seen(net, x, kind):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_not_hidden(net, x, value):
+def test_nan_and_infinity_are_propagated(net, x, value):
     net.hybridize(backend=ENGINE)
     net(x)
     x[0, 0, 3, 3] = value
@@ -83,7 +83,7 @@ def test_what_is_not_finite_is_not_hidden(net, x, value):
     assert not np.isfinite(assert_as_eager(net, nd.ones((2, 3, 12, 12)))).all()
 
 
-def test_results_are_memory_of_their_own(x):
+def test_onednn_graph_outputs_do_not_share_memory(x):
     class Several(nn.HybridBlock):
         def hybrid_forward(self, F, x):
             return F.relu(x), F.relu(x), F.reshape(x, shape=(-1,)), F.transpose(x)
@@ -120,14 +120,14 @@ class Constant(nn.HybridBlock):
 @pytest.mark.parametrize(
     ("block", "message"), [(Draws, "random"), (Looks, "values"), (Constant, "constant")]
 )
-def test_what_a_trace_cannot_hold_is_refused(block, message, x):
+def test_untraceable_blocks_raise(block, message, x):
     net = block()
     net.hybridize(backend=ENGINE)
     with pytest.raises(mx.MXNetError, match=message):
         net(x)
 
 
-def test_other_users_of_torchscript_are_left_alone(net, x):
+def test_onednn_fusion_setting_of_torchscript_is_unchanged(net, x):
     before = torch.jit.onednn_fusion_enabled()
     net.hybridize(backend=ENGINE)
     net(x)

@@ -1,7 +1,7 @@
-"""Chains of pointwise operators on large arrays run block by block, with the same results.
+"""Chains of pointwise operators on large arrays run block by block with equal results.
 
-Equal up to rounding: torch computes the end of a call with other instructions than the rest, and
-the ends of blocks lie elsewhere than those of the whole array.
+Equal up to rounding: torch computes the end of an array with other instructions than the rest, and
+the ends of blocks are elsewhere than the end of the whole array.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ def check(symbol, monkeypatch, count=1, **arrays):
 x, y = mx.sym.Variable("x"), mx.sym.Variable("y")
 
 
-def test_a_chain_of_two_arrays(monkeypatch):
+def test_chain_with_two_inputs(monkeypatch):
     h = mx.sym.tanh(x * y + x) * mx.sym.sigmoid(y) - 0.5 * x
     out = mx.sym.exp(-h * h) + mx.sym.Activation(h, act_type="relu")
     check(out, monkeypatch, x=array(0), y=array(1))
 
 
-def test_several_results_are_outputs(monkeypatch):
+def test_chain_with_several_outputs(monkeypatch):
     first = mx.sym.exp(x)
     second = 2 / (first + 1)
     check(mx.sym.Group([second, first, second * first]), monkeypatch, x=array(2))
 
 
-def test_operators_that_cannot_write_into_memory(monkeypatch):
+def test_chain_with_operators_lacking_an_out_variant(monkeypatch):
     out = mx.sym.Activation(mx.sym.clip(x * 2, -1, 1), act_type="softrelu") > 0.5
     check(mx.sym.round(out + 0.5), monkeypatch, x=array(3))
 
 
-def test_nan_and_infinity_stay(monkeypatch):
+def test_nan_and_infinity_are_propagated(monkeypatch):
     data = array(4)
     data[0, :3] = nd.array([np.nan, np.inf, -np.inf])
     check(mx.sym.relu(mx.sym.relu(x) * 2) + 1, monkeypatch, x=data)
 
 
-def test_short_chains_small_arrays_and_broadcasts_stay_as_they_are(monkeypatch):
+def test_short_chains_small_arrays_and_broadcasts_run_unblocked(monkeypatch):
     check(mx.sym.exp(x * 2), monkeypatch, 0, x=array(5))
     check(mx.sym.exp(mx.sym.tanh(x * 2)), monkeypatch, 0, x=array(5, (10, 10)))
     row = array(6, (1, 600))
@@ -75,14 +75,14 @@ def test_short_chains_small_arrays_and_broadcasts_stay_as_they_are(monkeypatch):
     check(chain, monkeypatch, 0, x=array(5), y=row)
 
 
-def test_a_prepared_graph_serves_other_shapes_and_layouts(monkeypatch):
+def test_compiled_chain_with_different_shapes_and_layouts(monkeypatch):
     net = mx.nd.CachedOp(mx.sym.exp(mx.sym.tanh(x * 2) + x))
     for data in (array(7), array(8, (3, 4)), array(9, (600, 1025)).T, array(10).astype("float64")):
         expected = nd.exp(nd.tanh(data * 2) + data)
         assert_equal_up_to_rounding(net(data).asnumpy(), expected.asnumpy())
 
 
-def test_training_is_not_blocked():
+def test_pointwise_chains_run_unblocked_when_training():
     executor = mx.sym.exp(mx.sym.tanh(x * 2)).simple_bind(mx.cpu(), x=SHAPE)
     executor.forward(is_train=True)
     assert "block_pointwise" not in executor.compiled.rules

@@ -1,4 +1,4 @@
-"""Programs run step by step, then as one function, with the same results and errors; reports."""
+"""Programs run step by step, then as one function, with equal results and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mxnet.runtime.program import compile_steps
 RUNS = 4
 
 
-def test_every_run_gives_the_same():
+def test_repeated_runs_give_equal_results():
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     parts = mx.sym.SliceChannel(a * 2 + b, num_outputs=2, axis=1)
     net = mx.sym.Group([parts[1] - parts[0], mx.sym.SliceChannel(b, num_outputs=1, axis=1), a])
@@ -26,12 +26,12 @@ def test_every_run_gives_the_same():
         first, second, third = op(x, y)
         assert first.asscalar() == 22
         np.testing.assert_array_equal(second.asnumpy(), y.asnumpy())
-        third[:] = x + 1  # an input that is an output is itself
+        third[:] = x + 1  # an input as output is the same array
         np.testing.assert_array_equal(x.asnumpy(), [[2, 3]])
         x -= 1
 
 
-def test_unread_outputs_and_unused_optional_inputs():
+def test_unused_outputs_and_optional_inputs():
     x = mx.sym.Variable("x")
     top = mx.sym.topk(x, k=2, ret_typ="both")[1]
     net = mx.sym.FullyConnected(top, num_hidden=2, no_bias=True, name="fc")
@@ -42,7 +42,7 @@ def test_unread_outputs_and_unused_optional_inputs():
         np.testing.assert_array_equal(out.asnumpy(), [[1, 2]])
 
 
-def test_errors_tell_the_step_in_every_run():
+def test_errors_name_the_node_in_every_run():
     a, b = mx.sym.Variable("a"), mx.sym.Variable("b")
     op = nd.CachedOp(mx.sym.elemwise_add(mx.sym.exp(a, name="fine"), b, name="broken") * 2)
     op(nd.ones((2, 2)), nd.ones((2, 2)))
@@ -52,7 +52,7 @@ def test_errors_tell_the_step_in_every_run():
         op(nd.ones((2, 2)), nd.ones((2, 2)))
 
 
-def test_values_die_after_their_last_use():
+def test_values_are_freed_after_their_last_use():
     x = mx.sym.Variable("x")
     op = nd.CachedOp(mx.sym.sin(mx.sym.cos(mx.sym.exp(x))))
     op(nd.ones((3,)))
@@ -77,7 +77,7 @@ def test_values_die_after_their_last_use():
     assert not any(alive)
 
 
-def test_long_graphs_become_one_function():
+def test_long_graphs_are_compiled_to_one_function():
     x = mx.sym.Variable("x")
     for _ in range(3000):
         x = x + 1
@@ -106,7 +106,7 @@ def block():
     return net
 
 
-def test_the_report_counts_nodes_rules_bytes_and_work(block):
+def test_compiled_report_counts_nodes_rules_bytes_and_operations(block):
     compiled = block.compiled(nd.ones((2, 3, 8, 8)))
     assert compiled.rules == {
         "remove_identity": 1,
@@ -128,19 +128,19 @@ def test_the_report_counts_nodes_rules_bytes_and_work(block):
     assert compiled.after.result_bytes == 4 * (2 * 16 * 64 + 2 * 8 * 64 + 2 * 4)
 
 
-def test_training_is_reported_too(block):
+def test_compiled_report_of_training(block):
     compiled = block.compiled(nd.ones((2, 3, 8, 8)), training=True)
     assert compiled.rules == {"channels_last": 2}
     assert str(compiled).startswith("training: ")
 
 
-def test_a_block_that_is_not_hybridized_has_no_compiled_graph(block):
+def test_compiled_of_a_non_hybridized_block_raises(block):
     block.hybridize(active=False)
     with pytest.raises(RuntimeError, match="hybridize"):
         block.compiled(nd.ones((1, 3, 8, 8)))
 
 
-def test_saved_loaded_and_run(block, tmp_path):
+def test_compiled_graph_can_be_saved_loaded_and_run(block, tmp_path):
     x = nd.random.normal(shape=(2, 3, 8, 8))
     wanted = block(x).asnumpy()
     block.compiled(x).save(tmp_path / "net-symbol.json")
@@ -162,7 +162,7 @@ def test_saved_loaded_and_run(block, tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_viewed_and_profiled(block, tmp_path, capsys):
+def test_compiled_graph_can_be_summarized_and_profiled(block, tmp_path, capsys):
     x = nd.ones((2, 3, 8, 8))
     mx.viz.print_summary(block.compiled(x).symbol, {"data": x.shape})
     assert "_fused_convolution" in capsys.readouterr().out
@@ -174,7 +174,7 @@ def test_viewed_and_profiled(block, tmp_path, capsys):
     assert rows["_fused_convolution"]["Count"] == 2
 
 
-def test_executors_report_the_mode_of_the_last_forward():
+def test_compiled_report_has_the_mode_of_the_last_forward():
     x = mx.sym.Variable("x")
     exe = mx.sym.Dropout(mx.sym.relu(x), p=0.5).simple_bind(mx.cpu(), x=(2, 2))
     assert str(exe.compiled).startswith("inference: ")
@@ -182,7 +182,7 @@ def test_executors_report_the_mode_of_the_last_forward():
     assert str(exe.compiled).startswith("training: ")
 
 
-def test_programs_for_many_shapes_do_not_pile_up(monkeypatch):
+def test_number_of_cached_programs_is_bounded(monkeypatch):
     monkeypatch.setattr("mxnet.runtime.function.MAX_PROGRAMS", 3)
     x = mx.sym.Variable("x")
     shifted = mx.nd.CachedOp(x + mx.sym.zeros(shape=(0, 2)))

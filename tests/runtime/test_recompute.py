@@ -1,4 +1,4 @@
-"""Recomputing instead of keeping changes memory and time, not one bit of the results."""
+"""Recomputation changes memory and time, but no bit of the results."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ def wanted():
 
 
 @pytest.mark.parametrize("how", [True, "sublinear", 20_000])
-def test_the_same_to_the_last_bit(how, wanted):
+def test_recompute_gives_equal_results_bit_for_bit(how, wanted):
     net = block()
     net.hybridize(recompute=how)
-    # It is a promise: the same kernels run on the same arrays, only twice.
+    # Bit for bit, as promised: the same kernels run twice on the same arrays.
     for first, second in zip(wanted, train(net), strict=True):
         np.testing.assert_array_equal(first, second)
     report = net.compiled(nd.ones((2, 8, 6, 6)), training=True)
     assert report.rules["recompute"] >= 1
 
 
-def test_the_environment_variable_switches_it(monkeypatch, wanted):
+def test_recompute_by_MXNET_BACKWARD_DO_MIRROR(monkeypatch, wanted):
     monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
     net = block()
     net.hybridize()
@@ -75,7 +75,7 @@ def test_the_environment_variable_switches_it(monkeypatch, wanted):
     assert "recompute" not in net.compiled(nd.ones((2, 8, 6, 6)), training=True).rules
 
 
-def test_a_limit_that_is_kept_anyway_recomputes_nothing():
+def test_sufficient_memory_limit_recomputes_nothing():
     net = block()
     net.hybridize(recompute=10**9)
     net(nd.ones((2, 8, 6, 6)))
@@ -83,7 +83,7 @@ def test_a_limit_that_is_kept_anyway_recomputes_nothing():
 
 
 @pytest.mark.parametrize("how", ["often", -1, 0.5])
-def test_other_values_are_refused(how):
+def test_invalid_recompute_values_raise(how):
     with pytest.raises(ValueError, match="recompute"):
         block().hybridize(recompute=how)
 
@@ -107,7 +107,7 @@ def gradients(symbol):
     return exe, [g.asnumpy() for g in exe.grad_arrays]
 
 
-def test_marked_nodes_are_run_twice(monkeypatch):
+def test_force_mirroring_recomputes_marked_nodes(monkeypatch):
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "recompute")
     plain, wanted = gradients(chain())
     assert "recompute" not in plain.compiled.rules
@@ -121,7 +121,7 @@ def test_marked_nodes_are_run_twice(monkeypatch):
         np.testing.assert_allclose(first, second, rtol=1e-6)
 
 
-def test_search_plan_marks_what_saves_most():
+def test_search_plan_reduces_memory():
     symbol, shapes = chain(32), {"x": (64, 4, 64, 64)}
     planned = mx.memonger.search_plan(symbol, **shapes)
     assert mx.memonger.get_cost(planned, **shapes) < 0.45 * mx.memonger.get_cost(symbol, **shapes)
@@ -135,12 +135,12 @@ def test_search_plan_marks_what_saves_most():
         np.testing.assert_allclose(first, second, rtol=1e-5)
 
 
-def test_search_plan_needs_shapes():
+def test_search_plan_without_shapes_raises():
     with pytest.raises(ValueError, match="infer"):
         mx.memonger.search_plan(chain())
 
 
-def test_debug_str_ends_as_memory_planners_read_it():
+def test_debug_str_ends_with_the_total_memory():
     symbol = chain(8)
     exe = symbol.simple_bind(mx.cpu(), x=(64, 4, 64, 64))
     total = int(exe.debug_str().split("\n")[-3].split()[1])
@@ -149,8 +149,8 @@ def test_debug_str_ends_as_memory_planners_read_it():
     assert 0 < int(quiet.debug_str().split("\n")[-3].split()[1]) < total
 
 
-def test_what_gradients_do_not_reach_is_not_kept():
-    """As in MXNet, all behind `stop_gradient` takes as much memory as inference."""
+def test_values_without_gradients_are_not_kept():
+    """As in MXNet, nodes behind `stop_gradient` need as much memory as in inference."""
 
     def megabytes(symbol, **options):
         exe = symbol.simple_bind(mx.cpu(), x=(64, 4, 64, 64), **options)
@@ -162,7 +162,7 @@ def test_what_gradients_do_not_reach_is_not_kept():
     assert megabytes(stopped) < megabytes(mx.sym.identity(chain(8)))
 
 
-def test_a_compiled_graph_with_segments_is_saved_and_loaded():
+def test_compiled_graph_with_segments_can_be_saved_and_loaded():
     exe, wanted = gradients(chain(force_mirroring="True"))
     loaded = mx.sym.load_json(exe.compiled.tojson())
     _, found = gradients(loaded)
@@ -195,9 +195,12 @@ print(mx._process.memory._process_memory()[1] - before)
 
 
 @pytest.mark.skipif(not mx._process.memory.KEEPS_FREED_MEMORY, reason="not the allocator of glibc")
-def test_the_process_needs_less_memory_than_all_results():
+def test_recompute_reduces_process_memory():
     call = [sys.executable, "-c", GROWTH]
     done = subprocess.run(call, timeout=200, check=True, capture_output=True)
     results = 120 * 16384 * 64 * 4  # bytes of all layers
-    is_old = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8)  # it keeps a little more
+    is_old = tuple(map(int, torch.__version__.split(".")[:2])) < (
+        2,
+        8,
+    )  # it needs a little more memory
     assert int(done.stdout) < (0.45 if is_old else 0.4) * results

@@ -1,4 +1,4 @@
-"""Sparse variables in executors and modules: storage types and values as in MXNet 1.9.1."""
+"""Sparse variables in executors and modules match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def agree(found, wanted):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_single_graphs(name):
+def test_recorded_sparse_graphs_match_mxnet(name):
     symbol, shapes = programs.graphs(mx)[name]
     agree(programs.run_graph(mx, symbol, shapes), RECORDED["graphs"][name])
 
 
 @pytest.mark.parametrize("name", sorted(RECORDED["trainings"]))
-def test_trained_modules(name):
+def test_recorded_sparse_trainings_match_mxnet(name):
     options = programs.trainings()[name]
     agree(programs.train(mx, *options), RECORDED["trainings"][name])
 
@@ -69,7 +69,7 @@ def product():
     return sym.dot(sym.var("x", stype="csr"), sym.var("w", stype="row_sparse"))
 
 
-def test_bound_arrays_say_what_is_sparse():
+def test_storage_types_follow_bound_arrays():
     plain = sym.dot(sym.var("x"), sym.var("w"))
     for symbol in (plain, product()):
         for x in (X, X.tostype("csr")):
@@ -80,12 +80,12 @@ def test_bound_arrays_say_what_is_sparse():
 
 
 @pytest.mark.parametrize("stype", ["default", "row_sparse"])
-def test_gradients_go_into_the_arrays_that_are_bound(stype):
+def test_gradients_are_written_to_bound_arrays_of_any_storage(stype):
     wanted = [[1, 1], [0, 0], [2, 2], [3, 3]]
     for x, w in ((X.tostype("csr"), W), (X.tostype("csr"), W.tostype("row_sparse")), (X, W)):
         grad = nd.sparse.zeros(stype, (4, 2))
         exe = product().bind(mx.cpu(), {"x": x, "w": w}, {"w": grad})
-        for _ in range(2):  # the second time by a program that was made ready
+        for _ in range(2):  # the second time by a compiled program
             exe.forward(is_train=True)
             exe.backward(nd.ones((3, 2)))
         assert grad.asnumpy().tolist() == wanted
@@ -93,7 +93,7 @@ def test_gradients_go_into_the_arrays_that_are_bound(stype):
             assert grad.indices.asnumpy().tolist() == [0, 2, 3]
 
 
-def test_requests():
+def test_grad_req_of_sparse_gradients():
     grad = nd.sparse.zeros("row_sparse", (4, 2))
     exe = product().bind(mx.cpu(), {"x": X.tostype("csr"), "w": W}, {"w": grad}, "add")
     for _ in range(3):
@@ -107,7 +107,7 @@ def test_requests():
     assert exe.grad_dict["w"].asnumpy().tolist() == [[0, 0]] * 4
 
 
-def test_a_second_backward():
+def test_repeated_backward_with_sparse_gradients():
     exe = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     exe.forward(is_train=True, x=X.tostype("csr"), w=W.tostype("row_sparse"))
     for scale in (1, 2):
@@ -117,7 +117,7 @@ def test_a_second_backward():
 
 
 @pytest.mark.parametrize("sparse", [True, False])
-def test_values_come_in_as_they_are_given(sparse):
+def test_dense_and_sparse_values_are_converted(sparse):
     exe = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     x, w = (X.tostype("csr"), W.tostype("row_sparse")) if sparse else (X, W)
     exe.copy_params_from({"w": w})
@@ -127,7 +127,7 @@ def test_values_come_in_as_they_are_given(sparse):
         exe.forward(x=x[0:2])
 
 
-def test_storage_types_by_name():
+def test_stype_dict():
     symbol = sym.dot(sym.var("x"), sym.var("w"))
     exe = symbol.simple_bind(mx.cpu(), stype_dict={"x": "csr"}, x=(3, 4), w=(4, 2))
     assert exe.arg_dict["x"].stype == "csr" and exe.grad_dict["w"].stype == "row_sparse"
@@ -137,7 +137,7 @@ def test_storage_types_by_name():
         product().simple_bind(mx.cpu(), stype_dict={"w": "foo"}, x=(3, 4), w=(4, 2))
 
 
-def test_outputs_are_the_same_arrays_each_time():
+def test_sparse_output_arrays_are_reused_by_every_forward():
     exe = sym.square(sym.var("w", stype="row_sparse")).simple_bind(mx.cpu(), w=(4, 2))
     held = exe.outputs[0]
     exe.forward(w=W.tostype("row_sparse"))
@@ -145,7 +145,7 @@ def test_outputs_are_the_same_arrays_each_time():
     assert held.asnumpy().tolist() == (W * W).asnumpy().tolist()
 
 
-def test_reshape_shares_what_keeps_its_shape():
+def test_reshape_shares_arrays_of_unchanged_shape():
     exe = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     small = exe.reshape(x=(2, 4), w=(4, 2))
     assert small.arg_dict["w"] is exe.arg_dict["w"] and small.arg_dict["x"].stype == "csr"
@@ -153,7 +153,7 @@ def test_reshape_shares_what_keeps_its_shape():
     assert small.forward(x=X.tostype("csr")[0:2])[0].asnumpy().tolist() == PRODUCT[:2]
 
 
-def test_shared_executors():
+def test_shared_exec_with_sparse_arrays():
     first = product().simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     second = product().simple_bind(mx.cpu(), shared_exec=first, x=(2, 4), w=(4, 2))
     assert second.arg_dict["w"] is first.arg_dict["w"]
@@ -163,7 +163,7 @@ def test_shared_executors():
     assert third.arg_dict["w"].stype == "default"
 
 
-def test_monitors_and_errors_know_sparse_values():
+def test_monitor_and_errors_with_sparse_values():
     exe = sym.sum(product(), name="total").simple_bind(mx.cpu(), x=(3, 4), w=(4, 2))
     rows = []
     exe.set_monitor_callback(lambda name, array: rows.append((name.decode(), array.stype)), True)
@@ -177,7 +177,7 @@ def test_monitors_and_errors_know_sparse_values():
         bad.simple_bind(mx.cpu(), w=(4, 2)).forward()
 
 
-def test_dense_graphs_stay_as_they_are():
+def test_dense_graphs_are_not_sparse():
     symbol = sym.FullyConnected(sym.var("x"), num_hidden=2, name="fc")
     exe = symbol.simple_bind(mx.cpu(), x=(3, 4))
     assert not exe._bound.is_sparse and exe.forward()[0].stype == "default"
@@ -190,7 +190,7 @@ UNARY = ["abs", "sqrt", "sign", "clip", "floor", "zeros_like", "make_loss", "sig
 
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("stype", ["csr", "row_sparse"])
-def test_inferred_storage_types_are_those_of_the_results(name, stype):
+def test_inferred_storage_types_equal_those_of_results(name, stype):
     options = {"clip": {"a_min": -1, "a_max": 2}, "sum": {"axis": 1}}.get(name, {})
     symbol = getattr(sym, name)(sym.var("w", stype=stype), **options)
     exe = symbol.simple_bind(mx.cpu(), grad_req="null", w=(4, 2))
@@ -199,7 +199,7 @@ def test_inferred_storage_types_are_those_of_the_results(name, stype):
     assert exe.forward()[0].stype == before
 
 
-def test_sums_of_gradients():
+def test_infer_gradient_storage_of_sums():
     x, w = sym.var("x", stype="csr"), sym.var("w", stype="row_sparse")
     for symbol, wanted in (
         (sym.dot(x, w) + sym.dot(x, w), "row_sparse"),
@@ -220,7 +220,7 @@ def linear_module(batch=4, **options):
     return module
 
 
-def test_parameters_are_initialized_saved_and_loaded(tmp_path):
+def test_sparse_parameters_are_initialized_saved_and_loaded(tmp_path):
     module = linear_module()
     module.init_params(mx.init.One())
     module.save_checkpoint(str(tmp_path / "linear"), 1)
@@ -238,7 +238,7 @@ def test_parameters_are_initialized_saved_and_loaded(tmp_path):
     assert loaded.get_outputs()[0].shape == (2, 2)
 
 
-def test_two_devices_share_a_csr_batch():
+def test_csr_batch_is_split_over_two_devices():
     contexts = [mx.cpu(0), mx.cpu(1)]
     data = nd.array(programs.MATRIX).tostype("csr")
     batch = mx.io.DataBatch([data[0:4]], [nd.array(programs.LABELS[:4])])
@@ -305,7 +305,7 @@ HYBRID = {
 
 
 @pytest.mark.filterwarnings("ignore:Parameter")
-def test_hybridized_blocks_take_sparse_inputs():
+def test_hybridized_blocks_with_sparse_inputs():
     def check(case):
         function, stype, gradient = case
         dense = mx.nd.array([[1, 0, 2], [0, 0, 3]])

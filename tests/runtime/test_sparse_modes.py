@@ -1,7 +1,7 @@
-"""Every operator with sparse inputs gives in every way to call it what MXNet 1.9.1 gave.
+"""Operators with sparse inputs match MXNet 1.9.1 in every way to call them.
 
-Values, dtypes, shapes and storage types of outputs and gradients, the places of what is stored, and
-the class of an error. Where MXNet refuses and we do not, outputs are those of the eager call.
+Compared are values, dtypes, shapes and storage types of outputs and gradients, stored indices, and
+error types. Where MXNet raises and we do not, outputs equal those of the eager call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.golden.record.sparse_modes import MODES, Case, cases, describe
 
 CASES = cases()
 RECORDED = json.loads((HERE / "sparse_modes.json").read_text(encoding="utf-8"))
-# What differs on purpose: the modes, the operator, and why.
+# Intended differences: the modes, the operator, and the reason.
 _SINGULAR = "the gradient at 0 is finite here"
 _MEMORY = "MXNet leaves what was in memory"
 _ROUNDING = "gradients that cancel: rounding decides what is stored"
@@ -49,7 +49,7 @@ def is_equal(ours: str, theirs: str) -> bool:
 
 
 def check(mode: str, case: Case) -> None:
-    """Raise if one way to call differs from what is recorded."""
+    """Raise if one way to call differs from the recording."""
     recorded = RECORDED["cases"][case.key][mode]
     try:
         outs, grads = MODES[mode](mx, case)
@@ -58,7 +58,7 @@ def check(mode: str, case: Case) -> None:
         assert isinstance(recorded, str), error
         assert recorded in [kind.__name__ for kind in type(error).__mro__], error
         return
-    if isinstance(recorded, str):  # refused there
+    if isinstance(recorded, str):  # raises in MXNet
         theirs = [[describe(out) for out in MODES["eager"](mx, case)[0]], described[1]]
     else:
         arrays = RECORDED["arrays"]
@@ -70,7 +70,9 @@ def check(mode: str, case: Case) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("mode", MODES)
-def test_sparse_inputs(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_with_sparse_inputs_match_mxnet(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "0")
     compared = {
         name: case

@@ -1,4 +1,4 @@
-"""A property is checked for all sample rows of a family in one test, as in the grammar tests."""
+"""Parametrize by family: one test checks a property for all its sample rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ __all__ = ["shape_meaning"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test that takes `rows` every family that has rows for it."""
+    """Parametrize each test that takes `rows` with every family that has rows for it."""
     if "rows" in metafunc.fixturenames:
         parametrize_by_family(metafunc)

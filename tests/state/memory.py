@@ -1,4 +1,4 @@
-"""Which arrays share memory, and writing over arrays that a program has finished with."""
+"""Check which arrays share memory, and overwrite arrays after use."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def address(array: NDArray) -> int:
 
 
 def storage(array: NDArray) -> int:
-    """Return which memory an array is in; views share it. 0 if it has no elements."""
+    """Return the address of an array's storage, equal for views; 0 if it has no elements."""
     tensor = plain(array)
     return tensor.untyped_storage().data_ptr() if tensor.numel() else 0
 
 
 def check_apart(arrays: Mapping[str, NDArray]) -> None:
-    """Check that no two arrays are in the same memory."""
+    """Check that no two arrays share memory."""
     places = {name: storage(a) for name, a in arrays.items() if a.size}
     shared = [(a, b) for a, b in itertools.combinations(places, 2) if places[a] == places[b]]
     assert not shared, f"these share memory: {shared}"
 
 
 def can_be_viewed(array: NDArray) -> bool:
-    """Return whether parts and other shapes of an array are in its memory."""
+    """Return whether slices and reshapes of an array share its memory."""
     if not array.shape or not array.size:
         return False
     views = array.reshape((-1,)), array[0:1], array[0]
@@ -51,14 +51,14 @@ def named(**groups: Iterable[NDArray | None]) -> dict[str, NDArray]:
 
 
 def spoil(arrays: Iterable[NDArray | None]) -> None:
-    """Write over arrays with numbers that show wherever they are read."""
+    """Overwrite arrays with values that would show in results."""
     for array in arrays:
         if array is not None:
             fill(array, 77)
 
 
 def fill(array: NDArray, value: object) -> None:
-    """Write over an array of any number of axes."""
+    """Overwrite an array of any number of axes."""
     array[() if array.shape == () else slice(None)] = value
 
 

@@ -1,4 +1,4 @@
-"""What the random programs of `programs.py` may use; their source, not a module for tests."""
+"""Definitions for the random programs of `programs.py`; read as source, not imported by tests."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SETUP = Path(__file__).with_name("program_setup.py").read_text(encoding="utf-8")
 
 
 class Generator:
-    """Makes the statements of one program; follows the shapes of its arrays."""
+    """Generates the statements of one program; tracks the shapes of its arrays."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -59,7 +59,7 @@ class Generator:
         return self.add("a", shape, f"numbers({self.number()}, {sizes})")
 
     def array(self, shape=None):
-        """Return the name of an array, an old one if there is one."""
+        """Return the name of an array, preferably an existing one."""
         found = [n for n, s in self.shapes.items() if shape is None or s == shape]
         return self.pick(found[-6:]) if found and self.random.random() < 0.85 else self.new(shape)
 
@@ -115,7 +115,7 @@ class Generator:
         self.emit(self.pick(texts))
 
     def operand(self, shape=None):
-        """Return what a recording reads: a leaf, behind a product if gradients are added to it."""
+        """Return an operand to record: a leaf, behind a product if gradients are added to it."""
         if self.random.random() < 0.25:
             return self.array(shape)
         name = self.leaf(shape)
@@ -286,12 +286,12 @@ def make_program(seed):
 
 
 def checksum(statements):
-    """Return a number by which a recorded answer knows its program."""
+    """Return a checksum that links a recorded result to its program."""
     return zlib.crc32("\n".join(statements).encode())
 
 
 def run_program(mx, statements):
-    """Run a program; return the numbers of all arrays that are alive at its end, by name."""
+    """Run a program; return the values of all arrays that are alive at its end, by name."""
     names = {"mx": mx, "__name__": "program"}
     exec(SETUP, names)
     before = set(names)

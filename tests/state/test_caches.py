@@ -1,4 +1,4 @@
-"""Caches stay small, and a cached call says what the first one said."""
+"""Caches are bounded, and cached calls equal first calls."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def test_a_full_cache_drops_the_oldest_half():
         assert all(k in cache for k in range(max(0, n - 4), n))
 
 
-def test_an_entry_that_is_stored_again_is_replaced():
+def test_storing_an_existing_key_replaces_its_value():
     cache = {1: "a"}
     caches.store(cache, 1, "b", 2)
     assert cache == {1: "b"}
 
 
 @pytest.mark.parametrize("bound", [1, 2, 7])
-def test_threads_store_at_once(bound, fast_switches):
+def test_concurrent_stores(bound, fast_switches):
     cache = {}
 
     def work(thread):
@@ -109,7 +109,7 @@ def test_threads_store_at_once(bound, fast_switches):
         (math.inf, False),
     ],
 )
-def test_keys_with_nan_are_found(key, expected):
+def test_has_nan_finds_nested_nan(key, expected):
     assert caches.has_nan(key) is expected
 
 
@@ -124,7 +124,7 @@ def few_numbers(monkeypatch):
     return known
 
 
-def test_many_numbers_leave_few_entries(few_numbers):
+def test_scalar_cache_is_bounded(few_numbers):
     x = nd.ones((2,))
     for n in range(100):
         value = n + 0.25
@@ -133,7 +133,7 @@ def test_many_numbers_leave_few_entries(few_numbers):
         assert value in few_numbers and len(few_numbers) <= 16
 
 
-def test_nan_is_not_kept(few_numbers):
+def test_nan_scalars_are_not_cached(few_numbers):
     x = nd.ones((2,))
     for _ in range(50):
         for nan in (float("nan"), NAN, -NAN, math.inf - math.inf):
@@ -144,7 +144,7 @@ def test_nan_is_not_kept(few_numbers):
 
 
 @pytest.mark.parametrize("first", [0.0, -0.0, 0])
-def test_zeros_keep_their_signs(first, few_numbers):
+def test_cached_zeros_keep_their_signs(first, few_numbers):
     x = nd.ones((1,))
     for value in (first, 0.0, -0.0, 0, -0.0, 0.0):
         for _ in range(2):
@@ -155,21 +155,21 @@ def test_zeros_keep_their_signs(first, few_numbers):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "uint8"])
 @pytest.mark.parametrize("order", [(True, 1, 1.0), (1.0, True, 1), (1, 1.0, True)])
-def test_true_and_one_are_one_number(dtype, order):
+def test_true_and_one_are_equal_scalars(dtype, order):
     families.known_numbers.clear()
     for value in order:
         found = nd.full((2,), 3, dtype=dtype) + value
         assert found.dtype == np.dtype(dtype) and found.asnumpy().tolist() == [4, 4]
 
 
-def test_fractions_and_large_integers_are_different_numbers():
+def test_fractions_and_large_integers_are_distinct_scalars():
     x = nd.array([0], dtype="float64")
     for value in (2**53, 2**53 + 1, 2.0**53, 1e300, 10**300, 0.1, np.float32(0.1), 1 / 3):
         for _ in range(2):
             assert (x + value).asscalar() == float(value)
 
 
-def test_no_dtype_takes_the_numbers_of_another():
+def test_cached_scalars_are_separate_per_dtype():
     for dtype in ("float64", "float16", "float32", "int32"):
         x = nd.zeros((1,), dtype=dtype)
         for _ in range(2):
@@ -179,7 +179,7 @@ def test_no_dtype_takes_the_numbers_of_another():
 @pytest.mark.parametrize(
     "mode", [torch.inference_mode, lambda: torch.device("meta"), FakeTensorMode, torch.no_grad]
 )
-def test_modes_of_torch_do_not_change_what_is_kept(mode, few_numbers):
+def test_torch_modes_do_not_affect_cached_scalars(mode, few_numbers):
     value = 41.5
     with mode():
         families.number(value, torch.float32)
@@ -193,7 +193,7 @@ def test_modes_of_torch_do_not_change_what_is_kept(mode, few_numbers):
     assert x.grad.asnumpy().tolist() == [value, value]
 
 
-def test_threads_use_numbers_while_they_are_dropped(few_numbers, fast_switches):
+def test_concurrent_use_and_eviction_of_scalars(few_numbers, fast_switches):
     def work(thread):
         x = nd.ones((1,))
         for n in range(300):
@@ -217,7 +217,7 @@ def few_calls(monkeypatch):
     return calls_of(nd.clip), op.parsed_attributes
 
 
-def test_many_attributes_leave_few_entries(few_calls):
+def test_attribute_cache_is_bounded(few_calls):
     x = nd.array([-1e6, 1e6])
     for n in range(100):
         for _ in range(2):
@@ -225,7 +225,7 @@ def test_many_attributes_leave_few_entries(few_calls):
         assert all(0 < len(cache) <= 16 for cache in few_calls)
 
 
-def test_attributes_with_nan_are_not_kept(few_calls):
+def test_attributes_with_nan_are_not_cached(few_calls):
     x = nd.array([1.0])
     for _ in range(50):
         nd.clip(x, float("nan"), 2.0)
@@ -239,7 +239,7 @@ def test_attributes_with_nan_are_not_kept(few_calls):
     assert len(cache) == before
 
 
-def test_threads_call_while_entries_are_dropped(few_calls, fast_switches):
+def test_concurrent_calls_and_eviction_of_attributes(few_calls, fast_switches):
     def work(thread):
         x = nd.array([1e6])
         for n in range(200):
@@ -250,7 +250,7 @@ def test_threads_call_while_entries_are_dropped(few_calls, fast_switches):
     assert all(len(cache) <= 16 + THREADS for cache in few_calls)
 
 
-def test_signs_of_zeros_are_kept_apart_in_attributes():
+def test_attribute_cache_distinguishes_signs_of_zeros():
     x = nd.array([-1.0, 1.0])
     for _ in range(2):
         for zero in (0.0, -0.0, 0):
@@ -264,7 +264,7 @@ def test_signs_of_zeros_are_kept_apart_in_attributes():
             assert made.asnumpy().item() == infinity
 
 
-def test_true_one_and_their_texts_are_kept_apart_in_attributes():
+def test_attribute_cache_distinguishes_true_one_and_strings():
     x = nd.array([[3.0, 1.0, 2.0]])
     first = [nd.one_hot(nd.array([1]), 2, on_value=v).asnumpy() for v in (True, 1, 1.0, "1")]
     again = [nd.one_hot(nd.array([1]), 2, on_value=v).asnumpy() for v in ("1", 1.0, 1, True)]
@@ -280,7 +280,7 @@ def test_true_one_and_their_texts_are_kept_apart_in_attributes():
     assert len(keys) == 7
 
 
-def test_arrays_as_attributes_are_read_whole():
+def test_array_attributes_are_compared_by_all_values():
     image = nd.zeros((3, 1, 1), dtype="float64")
     close = np.array([0.1234567891, 0.0, 0.0]), np.array([0.1234567892, 0.0, 0.0])
     for _ in range(2):
@@ -327,7 +327,7 @@ def test_attributes_of_custom_operators_are_not_cached():
 # -- graphs -------------------------------------------------------------------------------------
 
 
-def test_many_graphs_leave_few_entries(monkeypatch):
+def test_graph_caches_are_bounded(monkeypatch):
     monkeypatch.setattr(graph_node, "MAX_CACHED_SIGNATURES", 16)
     monkeypatch.setattr(infer, "MAX_CACHED", 16)
     for cache in (graph_node._signatures, infer._shape_cache, infer._type_cache):
@@ -341,7 +341,7 @@ def test_many_graphs_leave_few_entries(monkeypatch):
     assert 0 < len(infer._shape_cache) <= 16 and 0 < len(infer._type_cache) <= 16
 
 
-def test_shapes_of_a_custom_operator_follow_its_last_registration():
+def test_shapes_of_a_reregistered_custom_operator_are_not_cached():
     def make(times):
         class Repeat(mx.operator.CustomOpProp):
             def infer_shape(self, shapes):
@@ -368,7 +368,7 @@ class Alone:
         self.agreements += 1
 
 
-def test_plans_and_buffers_of_ever_new_sizes_are_dropped(monkeypatch):
+def test_reduction_plans_and_buffers_are_bounded(monkeypatch):
     monkeypatch.setattr(reduction, "MAX_PLANS", 8)
     monkeypatch.setattr(reduction, "MAX_FREE_SIZES", 8)
     group = Alone()
@@ -382,7 +382,7 @@ def test_plans_and_buffers_of_ever_new_sizes_are_dropped(monkeypatch):
     assert group.agreements == 49  # once for each
 
 
-def test_a_buffer_is_used_again():
+def test_reduction_buffers_are_reused():
     reducer = reduction.Reducer(Alone())
     cpu = torch.device("cpu")
     buffer = reducer.take_buffer(5, torch.float32, cpu)
@@ -392,7 +392,7 @@ def test_a_buffer_is_used_again():
     assert reducer.take_buffer(5, torch.float32, cpu) is not buffer
 
 
-def test_lists_of_keys_that_workers_agree_on_are_bounded():
+def test_agreed_key_lists_are_bounded():
     agreed = TwoBit(0.5).agreed
     for n in range(100):
         caches.store(agreed, n.to_bytes(4, "little"), None, 16)
@@ -408,7 +408,7 @@ def clip(monkeypatch):
     return op, make_function(op, "clip", nd.NDArray)
 
 
-def test_a_full_cache_of_numbers_accepts_new_ones(clip):
+def test_full_scalar_cache_accepts_new_entries(clip):
     for value in range(5000):
         families.number(value + 0.125, torch.float32)
     assert families.number(0.375, torch.float32) is families.number(0.375, torch.float32)
@@ -421,7 +421,7 @@ def test_nan_is_cached_once(clip):
     assert len(families.known_numbers[torch.float32]) <= 1
 
 
-def test_a_full_cache_of_attributes_accepts_new_ones(clip):
+def test_full_attribute_cache_accepts_new_entries(clip):
     op, _ = clip
     for value in range(5000):
         op.parse({"a_min": -value - 0.125, "a_max": 1.0})

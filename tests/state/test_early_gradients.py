@@ -1,4 +1,4 @@
-"""Gradients are written as backward finds them: no part of it may read what another has written."""
+"""Gradients written during backward do not affect the rest of backward."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mxnet._process.memory import untouched_zeros
 from mxnet.runtime.gradients import MIN_LARGE
 from mxnet.torch_private import has_one_owner
 
-SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, at once, in pages of their own
+SIZES = [2, 2 * MIN_LARGE, 2**20]  # written together, immediately, in separate pages
 
 
 def leaves(size, *values):
-    """Return arrays whose gradients hold 7."""
+    """Return arrays whose gradients are filled with 7."""
     arrays = [nd.full((size,), value) for value in values]
     for array in arrays:
         array.attach_grad()
@@ -31,17 +31,17 @@ def assert_all(array, value):
 
 @pytest.mark.parametrize("is_view", [False, True])
 @pytest.mark.parametrize("size", SIZES)
-def test_a_head_gradient_may_be_a_gradient_that_backward_writes(size, is_view):
+def test_head_gradient_can_be_a_gradient_array(size, is_view):
     x, w = leaves(size, 2, 3)
     with autograd.record():
-        y = (x * 5 + 1) * w  # the gradient of w comes first, and takes the place of its head
+        y = (x * 5 + 1) * w  # the gradient of w is written first, over its head gradient
     y.backward(w.grad.reshape((1, -1)) if is_view else w.grad)
     assert_all(w.grad, 7 * 11)
     assert_all(x.grad, 7 * 3 * 5)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_gradient_may_be_an_operand(size):
+def test_gradient_array_as_an_operand(size):
     x, w = leaves(size, 2, 3)
     with autograd.record():
         y = (x * w.grad) * w
@@ -51,7 +51,7 @@ def test_a_gradient_may_be_an_operand(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_views_of_gradients_see_what_is_written(size):
+def test_views_of_gradients_show_the_new_values(size):
     x, w = leaves(size, 2, 3)
     views = [x.grad[1:], w.grad.reshape((2, -1)), w.grad.detach()]
     with autograd.record():
@@ -62,7 +62,7 @@ def test_views_of_gradients_see_what_is_written(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_adding_counts_each_gradient_once(size):
+def test_grad_req_add_adds_each_gradient_once(size):
     x = nd.full((size,), 2)
     x.attach_grad(grad_req="add")
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_adding_counts_each_gradient_once(size):
 
 
 class Seen(autograd.Function):
-    """Passes values and gradients on, and remembers what gradients hold in backward."""
+    """Passes values and gradients through, and records other gradients during backward."""
 
     def __init__(self, *arrays):
         super().__init__()
@@ -88,7 +88,7 @@ class Seen(autograd.Function):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_functions_of_users_see_the_gradients_that_are_found(size):
+def test_custom_functions_can_read_gradients_during_backward(size):
     x, v, w = leaves(size, 1, 5, 3)
     function = Seen(w, v)
     with autograd.record():
@@ -120,7 +120,7 @@ class SeenProp(mx.operator.CustomOpProp):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_operators_of_users_see_the_gradients_that_are_found(size):
+def test_custom_operators_can_read_gradients_during_backward(size):
     x, v, w = leaves(size, 1, 5, 3)
     SeenInOperator.watched = (w, v)
     with autograd.record():
@@ -129,5 +129,5 @@ def test_operators_of_users_see_the_gradients_that_are_found(size):
     assert SeenInOperator.seen == [5, 7]
 
 
-def test_pages_of_a_gradient_have_one_owner():
+def test_untouched_zeros_have_one_owner():
     assert has_one_owner(untouched_zeros((2, 2**19), torch.float32))

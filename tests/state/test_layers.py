@@ -1,7 +1,7 @@
-"""Memory of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
+"""Memory sharing of layers, trainers, stores, modules, metrics, iterators and NumPy arrays.
 
-Arrays stay where they are, what is handed out or taken in is a copy unless it is a documented view,
-and results do not depend on what a program does with arrays it has finished with.
+Arrays keep their memory, passed and returned arrays are copies unless documented as views, and
+results do not change if a program overwrites arrays after use.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def step(net, inputs):
 
 
 def check_steps(net, inputs, outputs_apart=True):
-    """Train without changing parameters: each step gives what the first one gave."""
+    """Train without changing parameters: each step must give the results of the first."""
     params = list(net.collect_params().values())
     trained = [p for p in params if p.grad_req != "null"]
     for x in () if isinstance(net, nn.Embedding) else inputs:
@@ -138,7 +138,7 @@ def check_steps(net, inputs, outputs_apart=True):
 
 @each_flag
 @pytest.mark.parametrize(("make", "shape"), LAYERS.values(), ids=LAYERS)
-def test_steps_of_layers_are_independent(make, shape, flags):
+def test_training_steps_of_layers_do_not_share_memory(make, shape, flags):
     net = prepare(make, flags)
     x = draw(9, *shape)
     if isinstance(net, nn.Embedding):
@@ -148,7 +148,7 @@ def test_steps_of_layers_are_independent(make, shape, flags):
 
 @each_flag
 @pytest.mark.parametrize("kind", CELLS)
-def test_steps_of_cells_are_independent(kind, flags):
+def test_training_steps_of_cells_do_not_share_memory(kind, flags):
     net = prepare(lambda: CELLS[kind](3, input_size=2), flags)
     states = [draw(20 + i, 2, 3) for i in range(2 if kind == "lstm" else 1)]
 
@@ -164,7 +164,7 @@ def test_steps_of_cells_are_independent(kind, flags):
 
 @each_flag
 @pytest.mark.parametrize(("make", "shape"), LAYERS.values(), ids=LAYERS)
-def test_predictions_of_layers_are_independent(make, shape, flags):
+def test_predictions_of_layers_do_not_share_memory(make, shape, flags):
     net, numbers = prepare(make, flags), draw(9, *shape).asnumpy()
     if isinstance(net, nn.Embedding):
         numbers = np.abs(numbers * 4).round()
@@ -195,7 +195,7 @@ OPTIMIZERS = {
 }
 
 
-def test_every_optimizer_is_checked():
+def test_all_optimizers_are_covered():
     registered = mx.optimizer.Optimizer.opt_registry.items()
     # svrg's own two are registered when mx.contrib is imported.
     own = {name for name, kind in registered if kind.__module__.startswith("mxnet.optimizer")}
@@ -220,7 +220,7 @@ def states_of(trainer):
 
 @pytest.mark.parametrize("kvstore", [None, "device"])
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_trainers_write_into_weights(name, kvstore):
+def test_trainers_update_weights_in_place(name, kvstore):
     finals = []
     for spoils in (False, True):
         has_bias = name != "groupadagrad"  # which takes matrices
@@ -251,7 +251,7 @@ def test_trainers_write_into_weights(name, kvstore):
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_trainers_with_masters_write_into_weights(hybridize):
+def test_mixed_precision_trainers_update_weights_in_place(hybridize):
     net = nn.Dense(2, in_units=3)
     net.cast("float16")
     net.initialize(mx.init.One())
@@ -268,7 +268,7 @@ def test_trainers_with_masters_write_into_weights(hybridize):
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
-def test_stores_copy_what_goes_in_and_out(kind):
+def test_kvstore_copies_values_on_init_and_pull(kind):
     store, value, out = mx.kv.create(kind), nd.ones((2, 3)), nd.zeros((2, 3))
     view = out.reshape((-1,))
     store.init("w", value)
@@ -288,7 +288,7 @@ def test_stores_copy_what_goes_in_and_out(kind):
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
-def test_stores_leave_the_arrays_that_are_pushed(kind):
+def test_push_does_not_modify_its_arrays(kind):
     store, out = mx.kv.create(kind), nd.zeros((2,))
     store.init(3, nd.zeros((2,)))
     parts = [nd.ones((2,)), nd.ones((2,)) * 2]
@@ -302,7 +302,7 @@ def test_stores_leave_the_arrays_that_are_pushed(kind):
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
-def test_pushpull_fills_arrays_of_their_own(kind):
+def test_pushpull_outputs_do_not_share_memory(kind):
     store = mx.kv.create(kind)
     store.init(3, nd.zeros((2,)))
     parts, outs = [nd.ones((2,)), nd.ones((2,)) * 2], [nd.zeros((2,)), nd.zeros((2,))]
@@ -328,7 +328,7 @@ def feed(seed, rows=2):
     return mx.io.DataBatch([draw(seed, rows, 4)])
 
 
-def test_modules_copy_parameters_in_and_out():
+def test_modules_copy_parameters_on_get_and_set():
     module = make_module()
     args, _ = module.get_params()
     before = {name: a.asnumpy() for name, a in args.items()}
@@ -357,7 +357,7 @@ TRAINED = {  # by MXNet 1.9.1
 
 
 @pytest.mark.parametrize("spoils", ["nothing", "batches", "outputs", "gradients", "heads"])
-def test_steps_of_modules_are_independent(spoils):
+def test_training_steps_of_modules_do_not_share_memory(spoils):
     module = make_module()
     for turn in range(3):
         batch, head = feed(turn), draw(30 + turn, 2, 2)
@@ -374,7 +374,7 @@ def test_steps_of_modules_are_independent(spoils):
         np.testing.assert_allclose(found[name].asnumpy().reshape(-1), numbers, atol=1e-5)
 
 
-def test_outputs_of_modules_stay_where_they_are():
+def test_outputs_of_modules_keep_their_memory():
     module = make_module()
     module.forward(feed(1), is_train=True)
     output = module.get_outputs()[0]
@@ -390,7 +390,7 @@ def test_outputs_of_modules_stay_where_they_are():
     np.testing.assert_array_equal(gradient.asnumpy(), module.get_input_grads()[0].asnumpy())
 
 
-def test_modules_of_other_batch_sizes_share_parameters():
+def test_modules_reshaped_to_other_batch_sizes_share_parameters():
     module, plain = make_module(), make_module()
     for turn, rows in enumerate((2, 3, 2, 4)):
         module.forward(feed(turn, rows), is_train=True)
@@ -418,7 +418,7 @@ METRICS = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_metrics_take_numbers_when_they_are_updated(name):
+def test_metrics_copy_values_on_update(name):
     label, pred, expected = METRICS[name]
     metric = mx.metric.create(name)
     for _ in range(2):
@@ -432,7 +432,7 @@ def test_metrics_take_numbers_when_they_are_updated(name):
 
 @pytest.mark.parametrize("source", ["numpy", "array"])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_iterators_of_numpy_have_numbers_of_their_own(source, shuffle):
+def test_iterators_copy_numpy_data(source, shuffle):
     numbers = np.arange(12, dtype="float32").reshape(6, 2)
     data = numbers if source == "numpy" else nd.array(numbers)
     iterator = mx.io.NDArrayIter(data, batch_size=2, shuffle=shuffle)
@@ -444,7 +444,7 @@ def test_iterators_of_numpy_have_numbers_of_their_own(source, shuffle):
         assert sorted(np.concatenate(batches).reshape(-1).tolist()) == list(range(12))
 
 
-def test_batches_of_iterators_keep_their_numbers():
+def test_batches_of_iterators_are_not_overwritten():
     iterator = mx.io.NDArrayIter(nd.arange(6).reshape((6, 1)), nd.arange(6), batch_size=2)
     batches = list(iterator)
     iterator.reset()
@@ -495,7 +495,7 @@ NUMPY_VIEWS = {
     ("function", "shares"),
     [pytest.param(*case, id=name) for name, case in NUMPY_VIEWS.items()],
 )
-def test_numpy_arrays_share_memory_where_mxnet_shares_it(numpy_mode, function, shares):
+def test_np_functions_share_memory_as_in_mxnet(numpy_mode, function, shares):
     a = mx.np.array([[1, 2, 3, 4], [5, 6, 7, 8]], dtype="float32")
     part = function(a)
     before = part.asnumpy().copy()
@@ -517,7 +517,7 @@ NUMPY_WRITES = {
 
 
 @pytest.mark.parametrize(("write", "expected"), NUMPY_WRITES.values(), ids=NUMPY_WRITES)
-def test_views_of_numpy_arrays_see_writes(numpy_mode, write, expected):
+def test_views_of_np_arrays_show_writes(numpy_mode, write, expected):
     a = mx.np.array([[1, 2, 3, 4], [5, 6, 7, 8]], dtype="float32")
     whole, row = a[:], a[1]
     write(a)
@@ -526,7 +526,7 @@ def test_views_of_numpy_arrays_see_writes(numpy_mode, write, expected):
     assert row.asnumpy().tolist() == expected[4:]
 
 
-def test_gradients_of_numpy_arrays_stay_where_they_are(numpy_mode):
+def test_gradients_of_np_arrays_keep_their_memory(numpy_mode):
     a, b = mx.np.ones((2, 2)), mx.np.ones((4,))
     for x in (a, b):
         x.attach_grad()

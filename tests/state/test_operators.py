@@ -1,7 +1,7 @@
-"""Memory of every operator: what a call returns is in memory of its own, and stays where it is.
+"""Memory sharing of every operator: outputs do not share memory.
 
-Whatever a program writes over after a call (results, gradients, head gradients, inputs), the next
-call gives what the first one gave.
+If a program overwrites results, gradients, head gradients or inputs after a call, the next call
+gives the same results as the first.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def call(row: Row, arrays: list[NDArray]) -> list[NDArray]:
 
 
 def _seed(row: Row) -> None:
-    """Let random operators draw the same numbers again."""
+    """Reset the seed, so that random operators draw the same numbers again."""
     if registry.get(row.op).context_parameter is not None:
         mx.random.seed(7)
 
@@ -64,8 +64,8 @@ def is_first(row: Row, rows: list[Row]) -> bool:
 
 
 @for_rows(lambda row: True, at_most=3)
-def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> None:
-    """No output is a view of an input or of another output, in any mode."""
+def test_outputs_do_not_share_memory(family: str, rows: list[Row]) -> None:
+    """With an input or with another output, in any mode."""
 
     def check(row: Row) -> None:
         for mode in MODES if is_first(row, rows) else MODES[2:4]:
@@ -80,8 +80,8 @@ def test_results_are_in_memory_of_their_own(family: str, rows: list[Row]) -> Non
 
 
 @for_rows(lambda row: True, at_most=3)
-def test_parts_of_results_are_views(family: str, rows: list[Row]) -> None:
-    """Other shapes and slices of what a call returns share its memory, as in MXNet."""
+def test_slices_of_outputs_are_views(family: str, rows: list[Row]) -> None:
+    """Slices and reshapes of outputs share memory, as in MXNet."""
 
     def check(row: Row) -> None:
         outs = call(row, arrays_of(row))
@@ -99,7 +99,7 @@ def test_parts_of_results_are_views(family: str, rows: list[Row]) -> None:
 
 
 class Step:
-    """A recorded call of an operator, with backward: the arrays that a user gets hold of."""
+    """A recorded call of an operator with backward, and all its arrays."""
 
     def __init__(self, row: Row, arrays: list[NDArray], run: Any, train: bool) -> None:
         _seed(row)
@@ -113,12 +113,12 @@ class Step:
         self.results = values(self.outs)
         if tracked:
             mx.autograd.backward([self.outs[i] for i in tracked], self.heads)
-        # Some inputs, such as labels, have no gradient: backward leaves their arrays alone.
+        # Some inputs, such as labels, have no gradient: backward does not write it.
         self.results += values(a.grad if a._fresh_grad else None for a in arrays)
 
 
 def _check_steps(row: Row, run: Any, train: bool) -> None:
-    """Check steps on one set of arrays: every result is that of the first step."""
+    """Check steps on one set of arrays: every result must equal that of the first step."""
     arrays = arrays_of(row)
     numbers = values(arrays)
     for i in differentiable(arrays):
@@ -143,7 +143,7 @@ def _check_steps(row: Row, run: Any, train: bool) -> None:
 def _write_over(
     arrays: list[NDArray], numbers: list, step: Step, gradients: list[NDArray | None]
 ) -> None:
-    """Write over all that a step has left, and check that this changes nothing else."""
+    """Overwrite all arrays of a step, and check that nothing else changes."""
     for array, value in zip(arrays, numbers, strict=True):  # a call may write into its inputs
         fill(array, mx.nd.array(value, dtype=array.dtype))
     outs, grads = values(step.outs), values(gradients)
@@ -160,7 +160,7 @@ def _write_over(
 
 
 @for_rows(lambda row: row.has_gradients, at_most=1)
-def test_recorded_calls_are_independent(family: str, rows: list[Row]) -> None:
+def test_recorded_calls_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
     """Eager calls with backward."""
     check_all(rows, lambda row: _check_steps(row, lambda *a: call(row, list(a)), row.train))
 
@@ -183,15 +183,15 @@ def _cached(row: Row, flags: dict[str, bool]) -> Any:
 
 
 @for_rows(lambda row: row.has_gradients and _can_be_bound(row), at_most=1)
-def test_hybridized_calls_are_independent(family: str, rows: list[Row]) -> None:
-    """Graphs of one operator, as hybridized blocks run them, with backward."""
+def test_hybridized_calls_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
+    """Hybridized graphs of one operator, with backward."""
     for flags in FLAGS:
         check_all(rows, lambda row, f=flags: _check_steps(row, _cached(row, f), row.train))
 
 
 @for_rows(_can_be_bound, at_most=1)
-def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) -> None:
-    """Graphs of one operator outside of recording."""
+def test_hybridized_predictions_do_not_affect_each_other(family: str, rows: list[Row]) -> None:
+    """Hybridized graphs of one operator, without recording."""
 
     def check(row: Row) -> None:
         for flags in FLAGS:
@@ -210,8 +210,8 @@ def test_hybridized_predictions_are_independent(family: str, rows: list[Row]) ->
 
 
 @for_rows(_can_be_bound, at_most=1)
-def test_executors_write_into_their_arrays(family: str, rows: list[Row]) -> None:
-    """Outputs and gradients stay where they are, and are in memory of their own."""
+def test_executors_write_outputs_and_gradients_in_place(family: str, rows: list[Row]) -> None:
+    """Outputs and gradients keep their memory and do not share it."""
     check_all(rows, lambda row: _check_executor(row, "write"))
     with_gradients = [r for r in rows if r.has_gradients]
     if with_gradients:
@@ -256,8 +256,8 @@ def _check_executor(row: Row, req: str) -> None:
     check_unrelated(*(o.shape for o in outputs))
 
 
-def test_a_view_shares_memory() -> None:
-    """The checks above can fail: views are seen, copies are not."""
+def test_shared_memory_is_detected_for_views() -> None:
+    """The checks above can fail: they detect views."""
     x = mx.nd.ones((4, 2))
     for view in (x[1:3], x.reshape((2, 4)), x[0]):
         assert storage(view) == storage(x)

@@ -1,4 +1,4 @@
-"""Random programs give what MXNet 1.9.1 gave: all arrays that are alive at the end are compared."""
+"""Random programs match MXNet 1.9.1: all live arrays are compared at the end."""
 
 from __future__ import annotations
 
@@ -46,14 +46,16 @@ def check(seed: int) -> None:
     for name, right in expected.items():
         assert found[name].shape == right.shape, name
         assert found[name].dtype == right.dtype, name
-        scale = max(0.1, np.abs(right).max())  # less is rounding of larger numbers
+        scale = max(
+            0.1, np.abs(right).max()
+        )  # smaller values are rounding errors of larger numbers
         np.testing.assert_allclose(
             found[name], right, rtol=2e-3, atol=2e-4 * scale, err_msg=f"{name} of program {seed}"
         )
 
 
 @pytest.mark.parametrize("seeds", BATCHES, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
-def test_programs_give_what_mxnet_gave(seeds: list[int]) -> None:
+def test_random_programs_match_mxnet(seeds: list[int]) -> None:
     wrong = []
     for seed in seeds:
         try:
@@ -64,6 +66,6 @@ def test_programs_give_what_mxnet_gave(seeds: list[int]) -> None:
     assert not wrong, "\n\n".join(wrong)
 
 
-def test_there_are_programs() -> None:
+def test_random_programs_are_numerous_and_varied() -> None:
     assert len(SEEDS) == 300
     assert len({statement for seed in SEEDS for statement in make_program(seed)}) > 2000

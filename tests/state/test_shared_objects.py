@@ -1,4 +1,4 @@
-"""Objects that several threads share: safe, or refused with an error that says what to do."""
+"""Objects used by several threads are safe or raise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 60  # seconds
 THREADS = 4
 
 
-def test_each_batch_of_a_prefetching_iterator_goes_to_one_thread() -> None:
+def test_prefetched_batches_are_delivered_to_one_thread_each() -> None:
     data = np.arange(400, dtype=np.float32)
     batches = mx.io.PrefetchingIter(mx.io.NDArrayIter(data, batch_size=2))
 
@@ -34,7 +34,7 @@ def test_each_batch_of_a_prefetching_iterator_goes_to_one_thread() -> None:
 
 
 class Waiting(mx.operator.CustomOp):
-    """Tells that it runs, and waits until it may end."""
+    """Signals that it runs, and waits until it may end."""
 
     entered, may_end = threading.Event(), threading.Event()
 
@@ -54,7 +54,7 @@ class WaitingProp(mx.operator.CustomOpProp):
 
 
 def refused_beside(first: Callable[[], object], second: Callable[[], object]) -> MXNetError:
-    """Return the error of a call that begins while another one runs."""
+    """Return the error of a call that starts while another one runs."""
     Waiting.entered.clear()
     Waiting.may_end.clear()
     with ThreadPoolExecutor(1) as pool:
@@ -73,14 +73,14 @@ def network() -> mx.sym.Symbol:
     return mx.sym.Custom(mx.sym.Variable("data"), op_type="waiting", name="wait")
 
 
-def test_an_executor_refuses_a_second_thread_while_it_runs() -> None:
+def test_concurrent_use_of_an_executor_raises() -> None:
     executor = network().simple_bind(mx.cpu(), data=(2,))
     refused_beside(executor.forward, executor.forward)
     Waiting.may_end.set()
     assert executor.forward(data=nd.ones(2))[0].asnumpy().tolist() == [1, 1]
 
 
-def test_a_module_refuses_a_second_thread_while_it_runs() -> None:
+def test_concurrent_use_of_a_module_raises() -> None:
     module = mx.mod.Module(network(), label_names=None)
     module.bind([("data", (2,))], for_training=False)
     module.init_params()
@@ -89,7 +89,7 @@ def test_a_module_refuses_a_second_thread_while_it_runs() -> None:
     assert module.get_outputs()[0].asnumpy().tolist() == [1, 1]
 
 
-def test_a_monitor_may_run_the_executor_that_it_watches() -> None:
+def test_monitor_callback_can_run_its_executor() -> None:
     executor = (mx.sym.Variable("x") * 2).bind(mx.cpu(), {"x": nd.ones(1)})
     seen: list[float] = []
 

@@ -1,4 +1,4 @@
-"""Threads train at the same time: on arrays of their own, and on parameters that they share."""
+"""Concurrent training of threads, on separate arrays and on shared parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def dense() -> nn.Sequential:
 
 
 def steps_of_block(net: nn.Block, shape: tuple[int, ...]) -> list[Step]:
-    """Return a step for each thread: all train the same block, each on data of its own."""
+    """Return a step for each thread: all train the same block, each on separate data."""
 
     def make() -> Step:
         data = nd.random.normal(shape=shape)
@@ -52,7 +52,7 @@ def steps_of_block(net: nn.Block, shape: tuple[int, ...]) -> list[Step]:
 
 
 def steps_of_executors() -> list[Step]:
-    """Return a step for each thread, with an executor of its own."""
+    """Return a step for each thread, each with its own executor."""
     hidden = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=16)
     net = mx.sym.FullyConnected(mx.sym.Activation(hidden, act_type="relu"), num_hidden=4)
     net = mx.sym.SoftmaxOutput(net, name="softmax")
@@ -106,7 +106,7 @@ def test_threads_train_without_errors(make: Callable[[], list[Step]]) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 2**15])  # written at the end, and before it
-def test_gradients_of_threads_on_arrays_of_their_own_are_exact(size: int) -> None:
+def test_gradients_of_threads_on_separate_arrays_are_exact(size: int) -> None:
     weight = nd.arange(size) / size
 
     def make(factor: float) -> tuple[Step, nd.NDArray]:

@@ -1,4 +1,4 @@
-"""What a Symbol does, and that programs make the same symbols, field for field, as MXNet 1.9.1."""
+"""Symbols: indexing, attributes, composition, names; graphs of MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fc(name="fc", **kwargs):
     return s.FullyConnected(s.Variable("x"), num_hidden=3, name=name, **kwargs)
 
 
-def test_parts_by_number_name_and_slice():
+def test_indexing_outputs_by_number_name_and_slice():
     parts = s.topk(s.Variable("x"), k=2, ret_typ="both", name="t")
     assert len(parts) == 2
     assert parts[1].list_outputs() == parts["t_output1"].list_outputs() == ["t_output1"]
@@ -47,11 +47,11 @@ def test_repr_and_name():
     assert group.name is None
 
 
-def test_children_of_a_variable_are_none():
+def test_get_children_of_a_variable_is_none():
     assert s.Variable("x").get_children() is None
 
 
-def test_copies_and_pickles_are_equal_and_apart():
+def test_copies_and_pickles_are_equal_and_independent():
     symbol = s.BatchNorm(fc(), name="bn")
     for made in (copy.copy(symbol), copy.deepcopy(symbol), pickle.loads(pickle.dumps(symbol))):
         assert made.tojson() == symbol.tojson()
@@ -60,7 +60,7 @@ def test_copies_and_pickles_are_equal_and_apart():
     assert symbol.__getstate__() == {"handle": symbol.tojson()}
 
 
-def test_hidden_keys_answer_to_both_spellings():
+def test_hidden_attributes_can_be_read_with_or_without_underscores():
     symbol = fc(lr_mult=2.0)
     assert symbol.attr("lr_mult") == symbol.attr("__lr_mult__") == "2.0"
     assert symbol.attr("num_hidden") == "3"
@@ -68,7 +68,7 @@ def test_hidden_keys_answer_to_both_spellings():
     assert s.Group([symbol, symbol.get_children()]).attr("lr_mult") is None
 
 
-def test_setting_attributes_checks_them():
+def test_set_attr_validates_attributes():
     symbol = fc()
     symbol._set_attr(__mood__="fine", num_hidden="4")
     assert symbol.infer_shape(x=(2, 5))[1] == [(2, 4)]
@@ -80,7 +80,7 @@ def test_setting_attributes_checks_them():
         symbol.list_attr(recursive=True)
 
 
-def test_composition_refuses_what_does_not_fit():
+def test_invalid_composition_raises():
     net, y = fc(), s.Variable("y")
     with pytest.raises(MXNetError, match="argument name foo not found"):
         net(foo=y)
@@ -94,7 +94,7 @@ def test_composition_refuses_what_does_not_fit():
         net(x=s.Group([y, y]))
 
 
-def test_wrong_arguments_are_explained():
+def test_wrong_arguments_raise():
     x = s.Variable("x")
     with pytest.raises(UnknownAttribute, match="Cannot find argument 'num_hiden'"):
         s.FullyConnected(x, num_hiden=3)
@@ -132,7 +132,7 @@ def test_operators_without_attributes_keep_unknown_ones():
     assert s.relu(s.Variable("x"), foo=1).list_attr() == {"foo": "1"}
 
 
-def test_symbols_have_no_truth_hash_or_values():
+def test_symbols_have_no_truth_value_hash_or_data():
     x = s.Variable("x")
     with pytest.raises(NotImplementedForSymbol):
         bool(x)
@@ -145,7 +145,7 @@ def test_symbols_have_no_truth_hash_or_values():
         x += 1
 
 
-def test_variables_check_their_arguments():
+def test_invalid_variable_arguments_raise():
     with pytest.raises(TypeError, match="Expect a string"):
         s.Variable(3)
     with pytest.raises(ValueError, match="double underscores"):
@@ -154,7 +154,7 @@ def test_variables_check_their_arguments():
         s.Group([])
 
 
-def test_functions_have_signatures_and_texts():
+def test_functions_have_signatures_and_docstrings():
     parameters = list(inspect.signature(s.FullyConnected).parameters)
     assert parameters[:4] == ["data", "weight", "bias", "num_hidden"]
     assert parameters[-4:] == ["name", "attr", "out", "kwargs"]
@@ -162,7 +162,7 @@ def test_functions_have_signatures_and_texts():
     assert "num_hidden" in s.FullyConnected.__doc__
 
 
-def test_names_are_counted_for_each_thread():
+def test_automatic_names_are_counted_per_thread():
     def work():
         names.append(s.relu(s.Variable("x")).name)
 
@@ -176,7 +176,7 @@ def test_names_are_counted_for_each_thread():
     assert names == ["relu0"]
 
 
-def test_a_scope_can_be_entered_twice():
+def test_attr_scope_can_be_entered_twice():
     scope = mx.AttrScope(x="1")
     with scope, mx.AttrScope(y="2"), scope:
         assert s.Variable("a").list_attr() == {"x": "1", "y": "2"}
@@ -185,7 +185,7 @@ def test_a_scope_can_be_entered_twice():
         mx.AttrScope(x=1)
 
 
-def test_plain_numbers_give_plain_numbers():
+def test_functions_of_plain_numbers_return_numbers():
     assert s.pow(2, 3) == 8
     assert s.maximum(2, 3) == 3
     assert s.hypot(3, 4) == 5.0
@@ -193,13 +193,13 @@ def test_plain_numbers_give_plain_numbers():
         s.minimum("a", 1)
 
 
-def test_a_symbol_is_made_from_the_handle_of_another():
+def test_symbol_from_a_handle():
     y = mx.sym.relu(mx.sym.var("x"), name="y")
     again = mx.sym.Symbol(handle=y.handle)
     assert again.tojson() == y.tojson() and again.list_arguments() == ["x"]
 
 
-def test_saving_to_a_missing_folder_is_told(tmp_path):
+def test_saving_to_a_missing_folder_raises(tmp_path):
     place = tmp_path / "nowhere" / "net.json"
     with pytest.raises(MXNetError, match=r"Cannot write .*net\.json.*Create it first"):
         mx.sym.var("x").save(str(place))
@@ -207,20 +207,20 @@ def test_saving_to_a_missing_folder_is_told(tmp_path):
     assert mx.sym.load(str(tmp_path / "net.json")).name == "x"
 
 
-def test_a_group_lists_the_attributes_of_its_first_node():
+def test_list_attr_of_a_group_is_that_of_its_first_node():
     double = mx.sym.Variable("x") * 2
     group = mx.sym.Group([double, double + 1])
     assert group.list_attr() == {"scalar": "2"}
-    assert group.attr("scalar") is None  # one attribute is asked of one node
+    assert group.attr("scalar") is None  # attr needs a single node
 
 
-def test_internals_tell_the_version_of_auxiliary_states():
+def test_internals_json_has_versions_of_auxiliary_states():
     net = mx.sym.BatchNorm(mx.sym.Variable("x"), name="bn")
     heads = json.loads(net.get_internals().tojson())["heads"]
     assert heads == [[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 1], [4, 0, 1], [5, 0, 0]]
 
 
-def test_attr_and_scopes_count_more_than_keywords():
+def test_attr_and_scopes_take_precedence_over_keywords():
     x = mx.sym.Variable("x")
     net = mx.sym.FullyConnected(x, num_hidden=3, lr_mult=2.5, attr={"lr_mult": "4"})
     assert net.attr("lr_mult") == "4"
@@ -233,21 +233,21 @@ def test_attr_and_scopes_count_more_than_keywords():
         assert mx.sym.FullyConnected(x, num_hidden=3).attr("num_hidden") == "9"
 
 
-def test_a_group_of_one_variable_is_described_as_a_group():
+def test_debug_str_of_a_group_of_variables():
     x = mx.sym.Variable("x")
     assert x.debug_str() == "Variable:x\n"
     group = mx.sym.Group([x, x]).debug_str()
     assert group == "Symbol Outputs:\n\toutput[0]=x(0)\n\toutput[1]=x(0)\nVariable:x\n"
 
 
-def test_a_name_is_asked_like_an_attribute():
+def test_attr_name_returns_the_name():
     symbol = mx.sym.FullyConnected(mx.sym.var("x"), num_hidden=2, name="fc")
     assert symbol.attr("name") == mx.sym.load_json(symbol.tojson()).attr("name") == "fc"
     assert mx.sym.var("q").attr("name") == "q"
     assert "name" not in symbol.list_attr()
 
 
-def test_an_atomic_symbol_is_an_operator_without_inputs():
+def test_gen_atomic_symbol():
     inputs = [mx.sym.Variable(n) for n in ("data", "parameters", "state", "cell")]
     lstm = mx.sym.RNN(*inputs, state_size=2, num_layers=1, state_outputs=True, mode="lstm")
     atomic = lstm._gen_atomic_symbol()
@@ -262,17 +262,17 @@ def test_an_atomic_symbol_is_an_operator_without_inputs():
         inputs[0]._gen_atomic_symbol()
 
 
-# MXNet infers no shapes of these before they run; we do.
+# MXNet cannot infer shapes of these before they run; we can.
 MORE_IS_KNOWN = {("loop_while", "shapes"), ("loop_while", "partial_shapes")}
 MORE_IS_KNOWN |= {("branch", "shapes"), ("branch", "partial_shapes")}
 RECORDED = HERE / "symbols"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_is_answered_as_by_mxnet(name):
+def test_programs_match_mxnet(name):
     wanted = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # incomplete inference warns, here as there
+        warnings.simplefilter("ignore")  # incomplete inference warns, as in MXNet
         found = json.loads(json.dumps(answer(mx, name)))
     for field in wanted:
         if (name, field) not in MORE_IS_KNOWN:
@@ -280,6 +280,6 @@ def test_program_is_answered_as_by_mxnet(name):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_recorded_file_is_read_and_written_unchanged(name):
+def test_recorded_json_roundtrips_unchanged(name):
     text = json.loads((RECORDED / f"{name}.json").read_text(encoding="utf-8"))["tojson"]
     assert mx.sym.load_json(text).tojson() == text

@@ -1,4 +1,4 @@
-"""Comparison: tolerances by type, and messages that say where."""
+"""Comparison helpers: tolerances by dtype, and error messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A = np.arange(6, dtype=np.float32).reshape(2, 3)
 B = A + np.array([[0, -0.5, 0], [0, 0, 1]], dtype=np.float32)
 
 
-def test_tolerances_of_types():
+def test_default_tolerances_of_dtypes():
     for dtype, rtol, atol in (
         ("float16", 1e-2, 1e-1),
         ("float32", 1e-4, 1e-3),
@@ -30,7 +30,7 @@ def test_tolerances_of_types():
     assert [eps[np.dtype(d)] for d in ("float16", "float32", "float64")] == [2**-6, 2**-9, 2**-14]
 
 
-def test_message_names_the_worst_place(capsys):
+def test_message_has_the_location_of_the_maximum_error(capsys):
     with pytest.raises(AssertionError) as raised:
         t.assert_almost_equal(mx.nd.array(A), mx.nd.array(B), names=("left", "right"))
     text = str(raised.value)
@@ -43,7 +43,7 @@ def test_message_names_the_worst_place(capsys):
     assert "  2: Error 476.190430  Location of error: (0, 1), left=1.0" in printed
 
 
-def test_equal_within_tolerance_is_quiet(capsys):
+def test_equal_within_tolerance_prints_nothing(capsys):
     t.assert_almost_equal(A, A + 1e-6)
     t.assert_almost_equal(A, A.astype(np.float16))
     t.assert_almost_equal(np.ones((0, 2)), np.ones((0, 2)))
@@ -51,7 +51,7 @@ def test_equal_within_tolerance_is_quiet(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_nan_and_infinity():
+def test_comparison_of_nan_and_infinity():
     x = np.array([1, np.nan])
     with pytest.raises(AssertionError, match="Error nan"):
         t.assert_almost_equal(x, x)
@@ -64,12 +64,12 @@ def test_nan_and_infinity():
         t.assert_almost_equal_ignore_nan(x, np.array([1.5, 2.0]))
 
 
-def test_whole_numbers_are_compared_exactly():
+def test_integers_are_compared_exactly():
     with pytest.raises(AssertionError, match="Error 100000000000000000000"):
         t.assert_almost_equal(np.array([1, 2]), np.array([1, 3]))
 
 
-def test_shapes():
+def test_comparison_of_different_shapes():
     with pytest.raises(AssertionError, match=r"a.shape = \(2, 3\) and b.shape = \(1, 3\)"):
         t.assert_almost_equal(A, B[:1], use_broadcast=False)
     t.assert_almost_equal(A, A[0] + np.array([[0], [3]], np.float32))
@@ -79,14 +79,14 @@ def test_shapes():
         t.assert_almost_equal(1.0, 1.1)
 
 
-def test_rate_of_errors():
+def test_assert_almost_equal_with_err():
     t.assert_almost_equal_with_err(A, B, etol=0.5)
     for etol in (None, 0.1):
         with pytest.raises(AssertionError, match="mismatch 33"):
             t.assert_almost_equal_with_err(A, B, etol=etol)
 
 
-def test_yes_or_no():
+def test_almost_equal_same_and_same_array():
     assert t.almost_equal(A, A) and not t.almost_equal(mx.nd.array(A), mx.nd.array(B))
     assert t.same(A, mx.nd.array(A)) and not t.same(A, A[:1])
     x = mx.nd.ones((2, 2))
@@ -100,7 +100,7 @@ def test_bfloat16_is_compared_by_value():
     t.assert_almost_equal(mx.nd.ones((2,)).astype("bfloat16"), np.ones(2))
 
 
-def test_tuples_and_symbols():
+def test_compare_ndarray_tuple_and_same_symbol_structure():
     t.compare_ndarray_tuple((mx.nd.array(A), (None, mx.nd.array(B))), (A, (None, B)))
     with pytest.raises(AssertionError):
         t.compare_ndarray_tuple((A, (B,)), (A, (A,)))
@@ -110,7 +110,7 @@ def test_tuples_and_symbols():
     assert not t.same_symbol_structure(x - y, x - x)
 
 
-def test_exceptions():
+def test_assert_exception():
     t.assert_exception(lambda: 1 / 0, ZeroDivisionError)
     with pytest.raises(AssertionError, match="did not raise"):
         t.assert_exception(lambda: 1, ZeroDivisionError)
@@ -142,13 +142,13 @@ class OneByOne(Descent):
         super().update_multi_precision(index, weight, grad, state)
 
 
-def test_of_a_list_of_shapes_only_the_second_optimizer_gets_all_at_once():
+def test_compare_optimizer_passes_lists_to_the_second_optimizer():
     t.compare_optimizer(OneByOne(0.1), Descent(0.1), [(3, 4), (2,)], "float32", ntensors=2)
     with pytest.raises(AssertionError):
         t.compare_optimizer(Descent(0.1), OneByOne(0.1), [(3, 4)], "float32")
 
 
-def test_optimizers():
+def test_compare_optimizer():
     t.compare_optimizer(Descent(0.1), Descent(0.1), (3, 4), "float32")
     t.compare_optimizer(Descent(0.1), Descent(0.1), [(3, 4), (2,)], "float64", ntensors=2)
     with pytest.raises(AssertionError, match="Items are not equal"):
@@ -158,13 +158,13 @@ def test_optimizers():
 
 
 @pytest.mark.filterwarnings("ignore:Storage fallback")
-def test_an_array_is_the_same_as_itself_whatever_its_storage():
+def test_same_array_of_sparse_arrays():
     for array in (mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.ones((2, 2)).tostype("row_sparse")):
         assert mx.test_utils.same_array(array, array)
         assert not mx.test_utils.same_array(array, array.copy())
 
 
-def test_the_first_compared_optimizer_gets_dense_copies():
+def test_compare_optimizer_passes_dense_copies_to_the_first():
     class Recording(mx.optimizer.Optimizer):
         def create_state(self, index, weight):
             return seen.append(weight.stype)

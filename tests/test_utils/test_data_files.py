@@ -1,4 +1,4 @@
-"""Files: whole or not at all, tried again, checked; data sets from where they lie."""
+"""Downloads and dataset helpers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def address():
     server.server_close()
 
 
-def test_download_names_and_folders(address, tmp_path, monkeypatch):
+def test_download_with_fname_and_dirname(address, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert t.download(f"{address}/a.bin?x=1") == "a.bin"
     assert Path("a.bin").read_bytes() == CONTENT
@@ -68,7 +68,7 @@ def test_download_names_and_folders(address, tmp_path, monkeypatch):
     assert Path("a.bin").read_bytes() == CONTENT
 
 
-def test_download_is_tried_again(address, tmp_path):
+def test_download_retries(address, tmp_path):
     Server.failures = 2
     t.download(f"{address}/a.bin", dirname=str(tmp_path), retries=3)
     assert Server.asked == 3
@@ -77,7 +77,7 @@ def test_download_is_tried_again(address, tmp_path):
         t.download(f"{address}/b.bin", dirname=str(tmp_path), retries=2)
 
 
-def test_failed_downloads_leave_nothing(address, tmp_path):
+def test_failed_downloads_leave_no_files(address, tmp_path):
     with pytest.raises(MXNetError, match="404"):
         t.download(f"{address}/none", dirname=str(tmp_path))
     assert Server.asked == 1  # waiting does not help
@@ -94,7 +94,7 @@ def test_failed_downloads_leave_nothing(address, tmp_path):
     t.download(f"{address}/a.bin", dirname=str(tmp_path), sha1_hash=right)
 
 
-def test_models(address, tmp_path):
+def test_download_model(address, tmp_path):
     info = {"net": {"symbol": f"{address}/s", "params": f"{address}/p"}}
     assert t.download_model("net", str(tmp_path), info) == (str(tmp_path / "net"), 0)
     assert (tmp_path / "net-0000.params").read_bytes() == CONTENT
@@ -104,7 +104,7 @@ def test_models(address, tmp_path):
         t.download_model("other", str(tmp_path))
 
 
-def test_archives(address, tmp_path):
+def test_get_zip_data_and_get_bz2_data(address, tmp_path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as file:
         file.writestr("inside.txt", "text")
     t.get_zip_data(str(tmp_path), "unused", "x.zip")
@@ -159,7 +159,7 @@ def test_mnist_iterators(tmp_path, monkeypatch):
     assert next(flat).data[0].shape == (2, 784)
 
 
-def test_missing_data_sets_say_what_to_put_where(tmp_path, monkeypatch):
+def test_missing_datasets_raise_with_the_expected_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MXNET_HOME", str(tmp_path / "home"))
     with pytest.raises(MXNetError, match=r"train-images-idx3-ubyte .*Put it into .*datasets.mnist"):
@@ -168,7 +168,7 @@ def test_missing_data_sets_say_what_to_put_where(tmp_path, monkeypatch):
         t.get_cifar10()
 
 
-def test_damaged_mnist_is_refused(tmp_path, monkeypatch):
+def test_damaged_mnist_raises(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_mnist(tmp_path / "data", packed=False)
     path = tmp_path / "data" / "train-images-idx3-ubyte"
@@ -189,7 +189,7 @@ def test_cifar10_is_unpacked(tmp_path, monkeypatch):
     t.get_cifar10()
 
 
-def test_im2rec(tmp_path, monkeypatch):
+def test_get_im2rec_path(tmp_path, monkeypatch):
     tool = tmp_path / "tools" / "im2rec.py"
     tool.parent.mkdir()
     tool.touch()

@@ -1,4 +1,4 @@
-"""Checks of symbols find what is right and what is wrong."""
+"""`check_*` helpers accept correct symbols and detect wrong ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def seed():
     mx.random.seed(7)
 
 
-def test_forward():
+def test_check_symbolic_forward():
     for location in ([A, B], {"y": B, "x": A}):
         for expected in ([A @ B], {"dot_output": A @ B}):
             (out,) = t.check_symbolic_forward(product, location, expected)
@@ -34,7 +34,7 @@ def test_forward():
     assert len(t.simple_forward(mx.sym.Group([x, x * 2]), x=ONES)) == 2
 
 
-def test_location_must_fit():
+def test_wrong_location_raises():
     with pytest.raises(ValueError, match="keys of the given location do not match"):
         t.check_symbolic_forward(product, {"x": A}, [A])
     with pytest.raises(ValueError, match="y"):
@@ -47,7 +47,7 @@ def test_location_must_fit():
         t.check_symbolic_forward(x, [A], [A], dtype=None)
 
 
-def test_backward():
+def test_check_symbolic_backward():
     wanted = {"x": ONES @ B.T, "y": A.T @ ONES}
     grads = t.check_symbolic_backward(product, [A, B], [ONES], list(wanted.values()))
     assert (grads["x"].asnumpy() == wanted["x"]).all()
@@ -63,12 +63,12 @@ def test_backward():
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_numeric_gradient_of_right_symbols(dtype):
+def test_check_numeric_gradient_accepts_correct_gradients(dtype):
     t.check_numeric_gradient(product, [A / 4, B / 8], dtype=dtype)
     t.check_numeric_gradient(mx.sym.tanh(x), {"x": A}, dtype=dtype)
 
 
-def test_numeric_gradient_options():
+def test_check_numeric_gradient_options():
     t.check_numeric_gradient(product, {"x": A, "y": B}, grad_nodes=["y"])
     t.check_numeric_gradient(product, [A, B], grad_nodes={"x": "add", "y": "null"})
     t.check_numeric_gradient(mx.sym.Group([x * x, x * 3]), [A])
@@ -80,7 +80,7 @@ def test_numeric_gradient_options():
         t.check_numeric_gradient(x, [A], dtype=np.int32)
 
 
-def test_numeric_gradient_with_states():
+def test_check_numeric_gradient_with_auxiliary_states():
     bn = mx.sym.BatchNorm(x, name="bn", fix_gamma=False)
     data = np.random.normal(size=(4, 3))  # noqa: NPY002 (seeded)
     location = {"x": data, "bn_gamma": np.ones(3), "bn_beta": np.zeros(3)}
@@ -88,12 +88,12 @@ def test_numeric_gradient_with_states():
     t.check_numeric_gradient(bn, location, states, rtol=1e-2, atol=1e-2)
 
 
-def test_numeric_gradient_of_a_wrong_symbol():
+def test_check_numeric_gradient_detects_wrong_gradients():
     with pytest.raises(AssertionError, match=r"NUMERICAL_x=.*BACKWARD_x="):
         t.check_numeric_gradient(mx.sym.BlockGrad(x) * x, [A])
 
 
-def test_numeric_grad_itself():
+def test_numeric_grad():
     exe = (x * x).bind(mx.cpu(), {"x": mx.nd.array(A)})
     for location in ({"x": A.astype(np.float32)}, {"x": mx.nd.array(A)}):
         found = t.numeric_grad(exe, location, eps=1e-2)
@@ -105,7 +105,7 @@ def rows(*types):
     return [{"ctx": mx.cpu(), "x": (2, 4), "type_dict": {"x": dt}} for dt in types]
 
 
-def test_consistency():
+def test_check_consistency():
     fc = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
     found = t.check_consistency(fc, rows(np.float64, np.float32, np.float16), scale=0.5)
     assert list(found) == ["fc_output", "x", "fc_weight", "fc_bias"]
@@ -120,7 +120,7 @@ def test_consistency():
     t.check_consistency(fc, rows(np.float32, np.float32), use_uniform=True, rand_type=np.float16)
 
 
-def test_inconsistency(capsys):
+def test_check_consistency_detects_differences(capsys):
     right = mx.sym.FullyConnected(x, num_hidden=3, name="fc")
     wrong = mx.sym.FullyConnected(x * 1.1, num_hidden=3, name="fc")
     pair = rows(np.float32, np.float32)
@@ -137,7 +137,7 @@ def test_inconsistency(capsys):
     t.check_consistency(square, pair, arg_params={"x": np.ones((2, 4))}, ground_truth=truth)
 
 
-def test_speed():
+def test_check_speed():
     fc = mx.sym.FullyConnected(x, num_hidden=3)
     assert t.check_speed(fc, N=2, x=(2, 4)) > 0
     assert t.check_speed(fc, location={"x": A}, N=2, typ="forward") > 0
@@ -145,7 +145,7 @@ def test_speed():
         t.check_speed(fc, N=2, typ="zz", x=(2, 4))
 
 
-def test_hybridized_and_plain_blocks_are_compared():
+def test_check_gluon_hybridize_consistency():
     def dense(prefix):
         return mx.gluon.nn.Dense(3, prefix=prefix)
 
@@ -172,13 +172,13 @@ def test_hybridized_and_plain_blocks_are_compared():
         check(Differs, [mx.nd.ones(3)])
 
 
-def test_numeric_gradients_of_numpy_symbols() -> None:
+def test_check_numeric_gradient_of_np_symbols() -> None:
     a, b = (s.as_np_ndarray() for s in (x, y))
     with mx.util.np_shape(True):
         t.check_numeric_gradient(mx.sym.np.dot(a, b), [A, B], numeric_eps=1e-2, rtol=0.1)
         t.check_numeric_gradient(mx.sym.np.sum(a), [A], numeric_eps=1e-2, rtol=0.1)
 
 
-def test_out_grads_beyond_the_outputs_are_ignored():
+def test_extra_out_grads_are_ignored():
     double, ones = mx.sym.Variable("a") * 2, np.ones(2)
     mx.test_utils.check_symbolic_backward(double, [ones], [ones, np.ones(5)], [ones * 2])

@@ -1,4 +1,4 @@
-"""Random arrays, statistics, surroundings, and the names that `import *` brings."""
+"""Random arrays, statistics, scopes, and the names of `import *`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def seed():
     np.random.seed(0)  # noqa: NPY002 (what the helpers use)
 
 
-def test_star_import_brings_what_programs_use():
+def test_star_import_provides_commonly_used_names():
     names = {}
     exec("from mxnet.test_utils import *", names)
     wanted = "mx np os sys array Context rnd logging npt time assert_almost_equal default_context"
@@ -27,7 +27,7 @@ def test_star_import_brings_what_programs_use():
     assert names["mx"] is mx and names["np"] is np
 
 
-def test_the_same_seed_gives_the_shapes_and_arrays_of_mxnet():
+def test_seeded_random_shapes_and_arrays_match_mxnet():
     assert t.rand_shape_2d() == (6, 1) and t.rand_shape_3d() == (4, 4, 8)
     assert t.rand_shape_nd(4) == (10, 4, 6, 3) and t.rand_shape_2d(2, 2, True) == (0, 2)
     np.random.seed(0)  # noqa: NPY002
@@ -37,7 +37,7 @@ def test_the_same_seed_gives_the_shapes_and_arrays_of_mxnet():
     assert t.random_arrays((2,)).shape == (2,)
 
 
-def test_random_values():
+def test_random_value_helpers():
     (u,) = t.random_uniform_arrays((50,), low=3, high=4, dtype=np.float64)
     assert u.dtype == np.float64 and (u >= 3).all() and (u < 4).all()
     assert sorted(t.random_sample(range(5), 5)) == [0, 1, 2, 3, 4]
@@ -46,7 +46,7 @@ def test_random_values():
     assert t.rand_ndarray((2, 3), dtype="float64", ctx=mx.cpu(1)).context == mx.cpu(1)
 
 
-def test_small_arrays():
+def test_small_array_helpers():
     assert (t.create_2d_tensor(3, 2).asnumpy() == [[0, 0], [1, 1], [2, 2]]).all()
     assert t.create_vector(3).dtype == np.int64
     assert t.get_identity_mat_batch(3).shape == (2, 3, 3)
@@ -59,7 +59,7 @@ def test_small_arrays():
     assert (t.collapse_sum_like(ones, (3, 1)) == 8).all()
 
 
-def test_matrices():
+def test_random_matrix_helpers():
     q = t.new_orthonormal_matrix_2d(4)
     np.testing.assert_allclose(q @ q.T, np.eye(4), atol=1e-12)
     for make in (t.new_matrix_with_real_eigvals_nd, t.new_sym_matrix_with_real_eigvals_nd):
@@ -70,7 +70,7 @@ def test_matrices():
     assert (m == m.T).all() and t.new_matrix_with_real_eigvals_2d(3).shape == (3, 3)
 
 
-def test_sparse_arrays():
+def test_rand_sparse_ndarray_and_create_sparse_array():
     csr, (indptr, indices, data) = t.rand_sparse_ndarray((30, 20), "csr", density=0.3)
     assert csr.stype == "csr" and indptr.shape == (31,) and indices.shape == data.shape
     assert 0.2 < np.count_nonzero(csr.asnumpy()) / 600 < 0.4
@@ -84,7 +84,7 @@ def test_sparse_arrays():
     assert (t.create_sparse_array_zd((3, 4), "row_sparse", density=1).asnumpy() == 0).all()
 
 
-def test_powerlaw_doubles_from_row_to_row():
+def test_powerlaw_distribution_doubles_row_lengths():
     csr = t.rand_ndarray((5, 16), "csr", density=0.5, distribution="powerlaw")
     assert csr.indptr.asnumpy().tolist() == [0, 2, 6, 14, 30, 40]
     full = t.rand_ndarray((3, 4), "csr", density=1.0, distribution="powerlaw")
@@ -93,7 +93,7 @@ def test_powerlaw_doubles_from_row_to_row():
         t.rand_ndarray((5, 16), "csr", density=0.01, distribution="powerlaw")
 
 
-def test_sparse_mistakes():
+def test_invalid_sparse_arguments_raise():
     for args, word in (
         (((5, 6), "zz"), "unknown storage type"),
         (((5, 6), "row_sparse", 0.5, None, "powerlaw"), "not supported for row_sparse"),
@@ -105,7 +105,7 @@ def test_sparse_mistakes():
         t.rand_sparse_ndarray((5, 6, 7), "csr")
 
 
-def test_shuffled_columns_stay_in_their_rows():
+def test_shuffle_csr_column_indices():
     sparse = pytest.importorskip("scipy.sparse")
     csr = sparse.csr_matrix(np.triu(np.ones((8, 8))))
     t.shuffle_csr_column_indices(csr)
@@ -113,7 +113,7 @@ def test_shuffled_columns_stay_in_their_rows():
     assert not (csr.indices == np.triu(np.ones((8, 8))).nonzero()[1]).all()
 
 
-def test_statistics_find_right_and_wrong_generators():
+def test_verify_generator_detects_wrong_distributions():
     right = lambda n: np.random.uniform(0, 10, n)  # noqa: E731, NPY002
     wrong = lambda n: np.random.uniform(0, 9, n)  # noqa: E731, NPY002
     buckets, probs = t.gen_buckets_probs_with_ppf(lambda q: 10 * q, 5)
@@ -126,7 +126,7 @@ def test_statistics_find_right_and_wrong_generators():
     assert t.var_check(normal, 2, 10000) and not t.var_check(normal, 3, 10000)
 
 
-def test_chi_square_value_and_forms():
+def test_chi_square_check():
     stats = pytest.importorskip("scipy.stats")
     values = mx.nd.array(np.repeat([0, 1, 2, 3], [255, 253, 241, 251]))
     p, observed, expected = t.chi_square_check(lambda n: values, [0, 1, 2, 3], [0.25] * 4, 1000)
@@ -138,7 +138,7 @@ def test_chi_square_value_and_forms():
         t.chi_square_check(lambda n: values, [(0, 3), (2, 4)], [0.5, 0.5])
 
 
-def test_environment():
+def test_environment_scope():
     with t.environment({"MXNEXT_A": "1", "MXNEXT_B": "2"}), t.environment("MXNEXT_A", None):
         assert "MXNEXT_A" not in os.environ and os.environ["MXNEXT_B"] == "2"
     assert "MXNEXT_B" not in os.environ
@@ -178,20 +178,20 @@ def test_retry():
         t.retry(0)
 
 
-def test_discarded_errors(capfd):
+def test_discard_stderr(capfd):
     with t.discard_stderr():
         os.write(2, b"hidden")
     os.write(2, b"seen")
     assert capfd.readouterr().err == "seen"
 
 
-def test_facts_about_the_run(monkeypatch):
+def test_has_tvm_ops_and_is_cd_run(monkeypatch):
     assert not t.has_tvm_ops() and t.is_op_runnable()
     monkeypatch.setenv("CD_JOB", "1")
     assert t.is_cd_run()
 
 
-def test_dummy_iterator():
+def test_dummy_iter_repeats_its_first_batch():
     real = mx.io.NDArrayIter(np.arange(8).reshape(4, 2), batch_size=2)
     dummy = t.DummyIter(real)
     first, second = next(dummy), next(dummy)

@@ -1,4 +1,4 @@
-"""Editors and type checkers see the generated functions and methods."""
+"""Stubs of generated functions and methods for editors and type checkers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_sample_programs_have_no_type_errors(tmp_path: pathlib.Path) -> None:
         ("mx.sym.Variable('x').log_", "log_softmax"),
     ],
 )
-def test_editors_complete(
+def test_editors_can_complete_names(
     line: str, name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jedi = pytest.importorskip("jedi", reason="the completion engine is not installed")

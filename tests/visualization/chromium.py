@@ -1,4 +1,4 @@
-"""Drives headless Chromium through its pipe of debugging messages: load, click, type, look."""
+"""Drive headless Chromium through its debugging pipe: load, click, type, inspect."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Browser:
         return message
 
     def _note(self, message: dict[str, Any]) -> None:
-        """Keep errors and warnings of the console, and every address that is asked for."""
+        """Collect console errors and warnings, and every requested URL."""
         method, params = message.get("method"), message.get("params", {})
         if method == "Runtime.exceptionThrown":
             self.complaints.append(str(params["exceptionDetails"]))
@@ -136,7 +136,7 @@ class Browser:
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
     def type(self, text: str) -> None:
-        """Type into what has the focus; a line feed is the Enter key."""
+        """Type into the focused element; a line feed is the Enter key."""
         for letter in text:
             if letter == "\n":
                 key = {"key": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}

@@ -1,4 +1,4 @@
-"""`print_summary` prints what MXNet prints, and counts parameters that MXNet overlooked."""
+"""`print_summary` and `print_costs`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ s = mx.sym
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_printed_as_by_mxnet(name):
+def test_print_summary_matches_mxnet(name):
     assert answer(mx, name) == json.loads(RECORDED.read_text(encoding="utf-8"))[name]
 
 
@@ -38,7 +38,7 @@ def total(symbol, capsys, **shapes):
         (lambda x: s.LeakyReLU(x, act_type="prelu"), (2, 6)),
     ],
 )
-def test_all_learned_inputs_are_counted(make, shape, capsys):
+def test_print_summary_counts_all_parameters(make, shape, capsys):
     symbol = make(s.Variable("data"))
     learned = symbol.simple_bind(mx.cpu(), data=shape).arg_dict
     ends = ("weight", "bias", "gamma", "beta", "parameters")
@@ -47,7 +47,7 @@ def test_all_learned_inputs_are_counted(make, shape, capsys):
     )
 
 
-def test_labels_and_states_are_not_counted(capsys):
+def test_print_summary_does_not_count_labels_and_states(capsys):
     net = s.LinearRegressionOutput(s.Variable("data"), s.Variable("label"))
     assert total(net, capsys, data=(2, 3)) == 0
 
@@ -75,7 +75,7 @@ def printed(capsys, *arguments, **options):
     return capsys.readouterr().out
 
 
-def test_hybridized_blocks_cost_the_same(capsys):
+def test_print_costs_of_hybridized_blocks_is_equal(capsys):
     x = mx.nd.ones((1, 3, 8, 8))
     block = net()
     plain = printed(capsys, block, x)
@@ -88,12 +88,12 @@ def test_hybridized_blocks_cost_the_same(capsys):
     assert total == ["total", f"{parameters:,}", f"{products:,}", f"{4 * (256 * 2 + 2):,}"]
 
 
-def test_symbols(capsys):
+def test_print_costs_of_symbols(capsys):
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     assert "fc     FullyConnected  3x2" in printed(capsys, symbol, shape={"data": (3, 4)})
 
 
-def test_blocks_that_cannot_be_traced():
+def test_print_costs_of_untraceable_blocks_raises():
     class Plain(mx.gluon.Block):
         def forward(self, x):
             return 3
@@ -102,8 +102,8 @@ def test_blocks_that_cannot_be_traced():
         mx.viz.print_costs(Plain(), mx.nd.ones((1,)))
 
 
-def test_a_summary_collects_its_layers_once(monkeypatch):
-    """The time of a summary grows as the graph does: no set of all layers for each of them."""
+def test_print_summary_collects_layers_once(monkeypatch):
+    """So that it takes linear time."""
     net = mx.sym.var("x")
     for _ in range(5):
         net = mx.sym.relu(net)

@@ -8,7 +8,7 @@ import mxnet as mx
 pytest.importorskip("matplotlib")
 
 
-def test_the_plot_is_written_after_each_epoch(tmp_path):
+def test_live_plot_is_written_after_each_epoch(tmp_path):
     path = tmp_path / "curves.svg"
     sizes = []
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2))
@@ -24,7 +24,7 @@ def test_the_plot_is_written_after_each_epoch(tmp_path):
     assert path.read_text().count("<svg") == 1
 
 
-def test_outside_of_notebooks_a_path_is_needed(monkeypatch):
+def test_live_plot_without_path_outside_notebooks_raises(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     with pytest.raises(ValueError, match="give it a path"):
         mx.viz.live()

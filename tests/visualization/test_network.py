@@ -1,4 +1,4 @@
-"""Drawings: what is in them, and that they can be drawn without Graphviz."""
+"""Drawings of networks, with and without Graphviz."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def residual():
     return s.SoftmaxOutput(s.Flatten(x, name="flat"), name="softmax")
 
 
-def test_drawing_is_a_digraph_with_labels():
+def test_plot_network_returns_a_labeled_digraph():
     drawing = mx.viz.plot_network(residual(), title="net", shape={"data": (1, 4, 8, 8)})
     assert isinstance(drawing, graphviz.Digraph)
     assert drawing.name == "net" and drawing.format == "pdf"
@@ -33,12 +33,12 @@ def test_drawing_is_a_digraph_with_labels():
     assert "conv0_weight" not in drawing.source
 
 
-def test_weights_are_shown_on_request():
+def test_hide_weights_false_shows_weights():
     source = mx.viz.plot_network(residual(), hide_weights=False).source
     assert "conv0_weight" in source and "bn0_moving_mean" in source
 
 
-def test_types_and_node_attributes():
+def test_plot_network_dtypes_and_node_attrs():
     net = s.relu(s.Variable("data"))
     drawing = mx.viz.plot_network(
         net, dtype={"data": "float64"}, node_attrs={"shape": "oval", "fixedsize": "false"}
@@ -47,12 +47,12 @@ def test_types_and_node_attributes():
     assert "shape=box" not in drawing.source and "fixedsize=false" in drawing.source
 
 
-def test_nodes_of_one_name_stay_apart():
+def test_nodes_with_duplicate_names_are_distinguished():
     net = s.elemwise_add(s.Variable("x"), s.Variable("x"))
     assert [b.key for b in diagram(net).boxes if b.is_input] == ["x", "x (2)"]
 
 
-def test_without_dot_an_svg_is_written(tmp_path, monkeypatch):
+def test_without_graphviz_an_svg_is_written(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     drawing = mx.viz.plot_network(residual(), title="net")
     with pytest.warns(UserWarning, match="dot of Graphviz is not installed"):
@@ -66,7 +66,7 @@ def test_without_dot_an_svg_is_written(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_with_dot_the_asked_format_is_written(tmp_path):
+def test_with_graphviz_the_requested_format_is_written(tmp_path):
     assert mx.viz.plot_network(residual()).render(directory=tmp_path).endswith(".pdf")
 
 
@@ -77,7 +77,7 @@ def test_render_svg(tmp_path):
     assert words.count("Convolution") == 3 and "softmax_label" in words and "4x8x8" in words
 
 
-def test_layout_keeps_boxes_apart_and_arrows_down():
+def test_layout_has_no_overlaps_or_upward_edges():
     shown = diagram(residual(), hide_weights=False)
     widths = {b.key: 100.0 for b in shown.boxes}
     layout = layered(shown, widths)
@@ -90,12 +90,12 @@ def test_layout_keeps_boxes_apart_and_arrows_down():
     assert all(layout.layer[a.source] < layout.layer[a.target] for a in shown.arrows)
 
 
-def test_only_symbols_are_drawn():
+def test_plot_network_of_a_non_symbol_raises():
     with pytest.raises(TypeError, match="must be a Symbol"):
         mx.viz.plot_network(3)
 
 
-def test_repeated_names_are_reported():
+def test_duplicate_names_warn():
     net = mx.sym.relu(mx.sym.relu(mx.sym.Variable("data"), name="twice"), name="twice")
     with pytest.warns(UserWarning, match=r"multiple variables with the same name.*: twice$"):
         mx.viz.plot_network(net)

@@ -1,4 +1,4 @@
-"""What notebooks show: drawings, trees and tables, with every name as text."""
+"""HTML and SVG reprs in notebooks."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ def net():
     return made
 
 
-def test_symbols_are_drawn():
+def test_symbols_have_an_svg_repr():
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="<fc>")
     root = ET.fromstring(symbol._repr_svg_())
     words = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "FullyConnected" in words
 
 
-def test_large_symbols_are_not():
+def test_large_symbols_have_no_svg_repr():
     symbol = mx.sym.var("x")
     for _ in range(200):
         symbol = symbol + 1
     assert symbol._repr_svg_() is None
 
 
-def test_blocks_are_trees_with_numbers_of_parameters():
+def test_block_html_repr_is_a_tree_with_parameter_counts():
     text = net()._repr_html_()
     ET.fromstring(text)
     assert text.count("<details") == 2
@@ -38,19 +38,19 @@ def test_blocks_are_trees_with_numbers_of_parameters():
     assert "Dense(3 -&gt; 4, linear)" in text
 
 
-def test_blocks_of_unknown_shapes():
+def test_block_html_repr_with_unknown_shapes():
     block = nn.Dense(3)
     assert "parameters" not in block._repr_html_()
 
 
-def test_hybridized_blocks_look_the_same():
+def test_hybridized_block_html_repr_is_equal():
     block = net()
     plain = block._repr_html_()
     block.hybridize()
     assert block._repr_html_() == plain
 
 
-def test_trainers():
+def test_trainer_html_repr():
     schedule = mx.lr_scheduler.FactorScheduler(10)
     trainer = mx.gluon.Trainer(
         net().collect_params(), "adam", {"learning_rate": 0.25, "lr_scheduler": schedule}
@@ -60,7 +60,7 @@ def test_trainers():
         assert part in text
 
 
-def test_loaders():
+def test_dataloader_html_repr():
     loader = mx.gluon.data.DataLoader(mx.gluon.data.SimpleDataset(list(range(10))), batch_size=4)
     text = loader._repr_html_()
     assert "SimpleDataset of 10 samples" in text

@@ -1,4 +1,4 @@
-"""The HTML page of a model: what is in it, and that a browser shows it without complaint."""
+"""The HTML page of a model: its data, and its display in a browser."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def embedded(text: str) -> dict:
     return json.loads(re.search(r'type="application/json">(.*?)</script>', text, re.S)[1])
 
 
-def test_data_of_the_page():
+def test_page_data_of_a_network():
     params = {"stage1_conv_weight": mx.nd.ones((4, 2, 3, 3))}
     data = page_data(network(), {}, params, "net")
     names = [n["name"] for n in data["nodes"]]
@@ -55,7 +55,7 @@ def test_data_of_the_page():
     assert data["blocks"][0]["nodes"] == [1, 2, 3, 4]
 
 
-def test_shapes_and_costs_are_shown_when_shapes_are_given():
+def test_page_data_includes_shapes_and_costs_for_given_shapes():
     data = page_data(network(), {"data": (1, 2, 8, 8)}, {}, "net")
     conv = data["nodes"][1]
     assert conv["outputs"] == ["1×4×8×8"]
@@ -63,14 +63,14 @@ def test_shapes_and_costs_are_shown_when_shapes_are_given():
     assert "multiply-adds" in data["facts"]
 
 
-def test_values_that_are_not_finite_are_counted():
+def test_page_data_counts_non_finite_values():
     params = {"stage1_conv_bias": mx.nd.array([1, float("nan"), float("inf"), 2])}
     data = page_data(network(), {}, params, "net")
     (bias,) = [w for w in data["nodes"][1]["weights"] if w["name"].endswith("bias")]
     assert bias["statistics"].endswith("2 not finite")
 
 
-def test_nested_blocks():
+def test_find_blocks_detects_nesting():
     names = ["n_a_x_fwd", "n_a_x_act", "n_a_y_fwd", "n_b_fwd", "n_c_fwd"]
     blocks, block_of = find_blocks(names)
     assert [(b["name"], b["parent"], b["nodes"]) for b in blocks] == [
@@ -80,8 +80,8 @@ def test_nested_blocks():
     assert block_of == [1, 1, 0, None, None]
 
 
-def test_outputs_are_nodes():
-    """Each output reads its node, also where one node has several."""
+def test_page_data_lists_outputs_as_nodes():
+    """Each output refers to its node, also if a node has several."""
     parts = s.split(s.var("data"), num_outputs=2, axis=1, name="parts")
     data = page_data(s.Group([parts[1], parts[0] * 2]), {"data": (1, 4)}, {}, "net")
     outputs = [n for n in data["nodes"] if n["kind"] == "output"]
@@ -92,7 +92,7 @@ def test_outputs_are_nodes():
 
 
 @pytest.mark.parametrize("name", ["{layout}", "{script}", "{model}", "\\1", "{title}"])
-def test_names_that_look_like_slots_stay_names(name):
+def test_names_that_look_like_template_slots_are_kept(name):
     text = page_text(s.relu(s.var("x"), name=name), title=name)
     assert embedded(text)["nodes"][1]["name"] == name
     assert text.count("function layeredLayout") == text.count("function showDetails") == 1
@@ -112,8 +112,8 @@ UNKNOWN = {
 }  # fmt: skip
 
 
-def test_operators_that_are_not_known_are_gray(tmp_path, capsys, monkeypatch):
-    """The commands draw and describe a model that cannot run; reading it to run is an error."""
+def test_unknown_operators_are_drawn_in_gray(tmp_path, capsys, monkeypatch):
+    """Commands can draw and describe a model with unknown operators, but running it raises."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "speech-symbol.json").write_text(json.dumps(UNKNOWN))
     assert main(["view", "speech", "--shape", "data=2,3"]) == 0
@@ -135,7 +135,7 @@ def test_operators_that_are_not_known_are_gray(tmp_path, capsys, monkeypatch):
 
 
 def interleaved():
-    """Two blocks of which each reads the other, and a third that reads itself through them."""
+    """Two blocks that read each other, and a third that reads itself through them."""
     x = s.var("data")
     a = s.relu(x, name="a_first")
     b = s.sigmoid(a, name="b_first")
@@ -144,7 +144,7 @@ def interleaved():
     return s.Group([s.relu(a + b, name="a_third"), s.relu(s.relu(b, name="c_x"), name="c_y")])
 
 
-def test_names_cannot_become_markup():
+def test_names_are_escaped_in_html():
     text = page_text(s.relu(s.var("x"), name="</script><script>alert(1)</script>"), title="<i>&")
     assert "alert(1)" in text
     assert "<script>alert" not in text
@@ -152,18 +152,18 @@ def test_names_cannot_become_markup():
     assert embedded(text)["nodes"][1]["name"] == "</script><script>alert(1)</script>"
 
 
-def test_the_page_loads_nothing():
+def test_page_loads_no_external_resources():
     text = page_text(network())
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)\s*=\s*["']|@import|fetch\(|XMLHttpRequest""", text)
 
 
-def test_only_symbols_have_pages(tmp_path):
+def test_render_html_of_a_non_symbol_raises(tmp_path):
     with pytest.raises(TypeError, match="must be a Symbol"):
         mx.viz.render_html(3, tmp_path / "x.html")
 
 
-def test_the_command_writes_the_page(model, tmp_path, capsys, monkeypatch):
+def test_view_command_writes_the_page(model, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["view", "net", "--shape", "1,2,8,8"]) == 0
     assert "net.html" in capsys.readouterr().out
@@ -175,8 +175,8 @@ def test_the_command_writes_the_page(model, tmp_path, capsys, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
-def test_the_page_in_a_browser(model, tmp_path, monkeypatch):
-    """Click, double-click, search, zoom and fold; the console stays empty."""
+def test_page_is_interactive_in_a_browser(model, tmp_path, monkeypatch):
+    """Click, double-click, search, zoom and fold, without console errors."""
     monkeypatch.chdir(tmp_path)
     assert main(["view", str(model), "--shape", "1,2,8,8", "-o", "net.html"]) == 0
     with chromium.Browser(tmp_path / "profile") as page:
@@ -230,8 +230,8 @@ UPWARD = """drawn.edges.filter((e) =>
 
 @pytest.mark.slow
 @pytest.mark.skipif(chromium.PROGRAM is None, reason="Chromium is not installed")
-def test_folded_graphs_labels_pictures_and_phones(tmp_path):
-    """No arrows back, labels that keep apart, saved drawings, and the width of a phone."""
+def test_page_layout_folding_export_and_phone_width(tmp_path):
+    """No backward edges, no overlapping labels, saved drawings, and phone width."""
     wide = s.Group([s.relu(s.var("data"), name=f"branch{i}") for i in range(12)])
     pages = {"folded": interleaved(), "wide": wide, "{layout}": s.relu(s.var("x"), name="{layout}")}
     for name, symbol in pages.items():

@@ -1,4 +1,4 @@
-"""Short programs that combine features which other tests take one by one.
+"""Short programs that combine features which other tests check separately.
 
 Each function of the modules in `MODULES` is a program: it returns numbers, texts and arrays, which
 must equal those that MXNet 1.9.1 returns (`tests/golden/data/combinations.json`). Programs run in

@@ -1,4 +1,4 @@
-"""Custom operators and functions in networks, with aux states, requests and other types."""
+"""Custom operators and functions in networks, with auxiliary states, `req` and other dtypes."""
 
 from __future__ import annotations
 

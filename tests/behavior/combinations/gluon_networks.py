@@ -1,4 +1,4 @@
-"""Gluon: hybridize beside casts, shared parameters, deferred shapes, states and files."""
+"""Gluon: hybridize combined with casts, shared parameters, deferred shapes, states and files."""
 
 from __future__ import annotations
 

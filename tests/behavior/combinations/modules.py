@@ -1,4 +1,4 @@
-"""Module beside fixed parameters, several devices, iterators, checkpoints and states."""
+"""Module combined with fixed parameters, devices, iterators, checkpoints and states."""
 
 from __future__ import annotations
 

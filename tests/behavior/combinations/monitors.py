@@ -1,4 +1,4 @@
-"""Monitors and hooks beside other features."""
+"""Monitors and hooks combined with other features."""
 
 from __future__ import annotations
 

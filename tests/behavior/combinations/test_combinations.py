@@ -1,4 +1,4 @@
-"""Every program of this folder returns what MXNet 1.9.1 returned."""
+"""The programs of this folder return the same results as in MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_error_of(actual: str, expected: str) -> bool:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_program_returns_what_mxnet_returns(name: str) -> None:
+def test_program_results_match_mxnet(name: str) -> None:
     with mx.name.NameManager():  # automatic names begin at 0, as in the recorder's processes
         result = plain(PROGRAMS[name]())
     assert_same(json.loads(json.dumps(result)), RECORDED[name], name)

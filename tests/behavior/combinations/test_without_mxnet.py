@@ -1,4 +1,4 @@
-"""Combinations that MXNet 1.9.1 on a CPU cannot judge, with what follows from their parts."""
+"""Feature combinations that MXNet 1.9.1 on a CPU cannot run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dense_symbol(**options):
 
 @pytest.mark.parametrize("monitor_all", [False, True])
 @pytest.mark.parametrize("no_bias", [False, True])
-def test_monitor_in_mixed_precision_sees_every_output(monitor_all, no_bias):
+def test_monitor_in_mixed_precision_receives_every_output(monitor_all, no_bias):
     executor = dense_symbol(no_bias=no_bias).simple_bind(mx.cpu(), data=(2, 3))
     executor.arg_dict["fc_weight"][:] = 0.5
     monitor = mx.mon.Monitor(1, monitor_all=monitor_all)
@@ -40,7 +40,7 @@ def test_monitor_in_mixed_precision_sees_every_output(monitor_all, no_bias):
     assert {"fc_output", "act_output", "softmax_output", "fc_backward_output1"} <= set(names)
 
 
-def test_operator_hooks_in_mixed_precision_get_halves():
+def test_operator_hooks_in_mixed_precision_receive_float16():
     layer = nn.Dense(2, in_units=3, use_bias=False, prefix="fc_")
     layer.initialize()
     layer.hybridize()
@@ -51,7 +51,7 @@ def test_operator_hooks_in_mixed_precision_get_halves():
     assert types["fc_fwd_output"] is np.float16
 
 
-def test_bfloat16_arrays_print_numbers():
+def test_bfloat16_arrays_print_decimal_values():
     x = nd.array([1.5, 2, -3]).astype("bfloat16")
     assert "[ 1.5  2.  -3. ]" in str(x)
     assert "16320" not in repr(x)
@@ -59,7 +59,7 @@ def test_bfloat16_arrays_print_numbers():
     assert repr(x.as_np_ndarray()) == "array([ 1.5,  2. , -3. ], dtype=bfloat16)"
 
 
-def test_error_of_a_custom_operator_names_the_parameters():
+def test_custom_operator_error_names_wrong_parameters():
     class Renamed(mx.operator.CustomOp):
         def forward(self, is_train, req, inputs, outputs, aux):
             self.assign(outputs[0], req[0], inputs[0])
@@ -74,7 +74,7 @@ def test_error_of_a_custom_operator_names_the_parameters():
         nd.Custom(nd.ones(2), op_type="combination_renamed_parameters")
 
 
-def test_summary_before_the_first_forward_of_a_hybridized_network(capsys):
+def test_summary_of_hybridized_network_before_first_forward(capsys):
     network = nn.HybridSequential()
     network.add(nn.Dense(2))
     network.initialize()
@@ -88,7 +88,7 @@ def test_summary_before_the_first_forward_of_a_hybridized_network(capsys):
     assert network(nd.ones((1, 3))).shape == (1, 2)
 
 
-def test_check_finite_is_read_at_the_import_and_anomalies_are_detected_later(monkeypatch):
+def test_check_finite_variable_is_read_at_import(monkeypatch):
     layer = nn.HybridLambda(lambda F, x: F.log(x))
     layer.hybridize()
     monkeypatch.setenv("MXNET_CHECK_FINITE", "1")
@@ -145,12 +145,12 @@ def train_with_augmentation(workers):
     return network[2].weight.data().asnumpy()
 
 
-def test_training_with_dropout_and_augmentation_repeats_by_its_seed():
+def test_training_with_augmentation_is_reproducible_with_a_seed():
     first, second = train_with_augmentation(0), train_with_augmentation(0)
     np.testing.assert_array_equal(first, second)
 
 
-def test_workers_of_a_loader_use_numpy_arrays():
+def test_dataloader_workers_use_numpy_arrays():
     npx.set_np()
     try:
         data = gluon.data.SimpleDataset(list(range(6))).transform(
@@ -182,7 +182,7 @@ def test_gradients_of_a_numpy_network_in_mixed_precision():
     assert np.isfinite(gradient.asnumpy()).all()
 
 
-def test_second_order_through_a_hybridized_network():
+def test_second_order_gradients_of_a_hybridized_network():
     results = []
     for hybrid in (False, True):
         network = nn.HybridSequential(prefix="net_")
@@ -201,7 +201,7 @@ def test_second_order_through_a_hybridized_network():
     np.testing.assert_allclose(results[0], results[1], rtol=1e-4, atol=1e-6)
 
 
-def test_states_between_precisions_and_aggregations_in_a_trainer(tmp_path):
+def test_trainer_states_load_across_precisions(tmp_path):
     def trained(multi_precision, dtype, states=None):
         layer = nn.Dense(2, in_units=3, prefix="fc_")
         layer.initialize()

@@ -1,4 +1,4 @@
-"""Mistakes with arrays, indices and gradients. Each function makes one."""
+"""Invalid calls with arrays, indices and gradients. Each function makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with metrics, data and files. Each function makes one."""
+"""Invalid calls with metrics, data and files. Each function makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with symbols, modules, optimizers, initializers and stores. Each function makes one."""
+"""Invalid calls with symbols, modules, optimizers, initializers and stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with layers, losses and trainers. Each function makes one."""
+"""Invalid calls with layers, losses and trainers. Each function makes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes with mx.np, conversion and the command line. Each function makes one."""
+"""Invalid calls with mx.np, conversion and the command line. Each function makes one."""
 
 from __future__ import annotations
 

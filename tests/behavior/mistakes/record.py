@@ -1,4 +1,4 @@
-"""Run every mistake and write what it says to `messages.md`.
+"""Run every invalid call and write its error message to `messages.md`.
 
 Use: ``python -m tests.behavior.mistakes.record``.
 """
@@ -24,7 +24,7 @@ from mxnet._process import tracebacks
 
 AREAS = ("arrays", "layers", "data", "graphs", "numpy_and_files")
 TABLE = Path(__file__).with_name("messages.md")
-# Where a node was made: a line of a file in this folder, whose path may have spaces.
+# Source line of a node, in a file of this folder, whose path may contain spaces.
 MADE_AT = re.compile(re.escape(f"{Path(__file__).parent}{os.sep}") + r"(\w+\.py:)\d+")
 HEADING = """# What mistakes say
 

@@ -1,4 +1,4 @@
-"""Mistakes of new users are answered in MXNet's words, shortly, at the user's line."""
+"""Error messages of common user mistakes: MXNet's wording, short, at the user's line."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TORCH_WORDS = re.compile(
 MOST_LINES = 15
 
 
-def test_every_mistake_is_recorded() -> None:
+def test_every_error_case_is_recorded() -> None:
     assert sorted(RECORDED) == sorted(name.replace("_", " ") for name in MISTAKES)
     assert len(RECORDED) >= 130
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_says_what_is_recorded(name: str) -> None:
+def test_error_message_matches_the_recorded_one(name: str) -> None:
     found = answer(MISTAKES[name])
     wanted = RECORDED[name.replace("_", " ")]
     if sys.version_info < (3, 11):  # errors have no notes
@@ -63,7 +63,7 @@ train()
         "mx.io.CSVIter(data_csv='none.csv', data_shape=(3,), batch_size=2)",
     ],
 )
-def test_a_program_shows_its_own_lines(line: str, tmp_path: Path) -> None:
+def test_traceback_of_a_program_shows_only_its_own_lines(line: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(line))
     command = [sys.executable, str(program)]

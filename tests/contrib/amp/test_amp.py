@@ -1,4 +1,4 @@
-"""Mixed precision: while training (`amp.init` is for good, so it runs in processes of its own), and
+"""Automatic mixed precision: training (`amp.init` is permanent, so it runs in a subprocess) and
 converted models.
 """
 
@@ -36,7 +36,7 @@ class TestLossScaler:
         ("value", "overflow"),
         [(1.0, False), (1e30, False), (np.inf, True), (-np.inf, True), (np.nan, True)],
     )
-    def test_overflow(self, value, overflow):
+    def test_loss_scaler_detects_overflow(self, value, overflow):
         assert overflows(LossScaler(), dense(), value) is overflow
 
     def test_loss_scale_decreases_after_overflow_and_increases_again(self, caplog):
@@ -52,7 +52,7 @@ class TestLossScaler:
             "AMP: increasing loss scale to 65536.000000",
         ]
 
-    def test_it_has_a_limit(self):
+    def test_loss_scale_has_an_upper_limit(self):
         scaler, net = LossScaler(), dense()
         scaler._scale_seq_len = 1
         for _ in range(12):
@@ -60,7 +60,7 @@ class TestLossScaler:
         assert scaler.loss_scale == 2.0**24
 
 
-def test_nothing_works_before_init():
+def test_amp_functions_before_init_raise():
     net = dense()
     trainer = mx.gluon.Trainer(net.collect_params(), "sgd")
     with pytest.raises(AssertionError, match=r"call amp.init\(\)"):
@@ -110,7 +110,7 @@ assert s.infer_shape(a=(5, 7))[0] == [(5, 7), (2, 7), (2,)]
 """
 
 
-def test_functions_cast():
+def test_amp_init_casts_operator_inputs():
     run(FUNCTIONS)
 
 
@@ -195,7 +195,7 @@ np.testing.assert_allclose(z.grad.asnumpy(), np.array([[-0.5, 0.5]]) * scale)
 
 
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_training(hybrid):
+def test_training_with_amp(hybrid):
     run(f"HYBRID = {hybrid}\n{TRAINING}")
 
 
@@ -246,24 +246,24 @@ OTHER = ["g_weight_amp_cast_float16", "g_output_amp_cast_float32"]
         (exp(var("a", dtype="float16")), ["a_amp_cast_float32"]),
     ],
 )  # fmt: skip
-def test_casts(sym, expected):
+def test_convert_symbol_inserts_casts(sym, expected):
     assert casts(sym) == expected
 
 
-def test_a_cast_is_made_once():
+def test_shared_inputs_are_cast_once():
     data = var("a")
     both = mx.sym.Group([fc(data, "f"), fc(data, "g")])
     assert casts(both).count("a_amp_cast_float16") == 1
 
 
-def test_excluded_nodes_stay():
+def test_excluded_nodes_are_not_cast():
     assert casts(fc(fc(var("a"), "f"), "g"), excluded_sym_names=["g"]) == [
         *LOW,
         "f_output_amp_cast_float32",
     ]
 
 
-def test_own_lists():
+def test_custom_operator_lists():
     assert casts(exp(fc(var("a"), "f")), target_dtype_ops=["exp"], fp32_ops=["FullyConnected"]) == [
         "f_output_amp_cast_float16",
         "e_output_amp_cast_float32",
@@ -282,12 +282,12 @@ def test_own_lists():
         ({"target_dtype_ops": "exp"}, "should be a list of strs"),
     ],
 )
-def test_wrong_options(options, message):
+def test_invalid_options_raise(options, message):
     with pytest.raises(AssertionError, match=message):
         amp.convert_symbol(exp(var("a")), **options)
 
 
-def test_only_symbols():
+def test_convert_symbol_of_a_non_symbol_raises():
     with pytest.raises(AssertionError, match="should be Symbol"):
         amp.convert_symbol(3)
 
@@ -306,7 +306,7 @@ def parameters(net):
 
 
 @pytest.mark.parametrize("cast", [False, True])
-def test_parameters(cast):
+def test_convert_model_casts_optional_parameters(cast):
     net = network()
     args, aux = parameters(net)
     sym, args, aux = amp.convert_model(net, args, aux, "bfloat16", cast_optional_params=cast)
@@ -317,12 +317,12 @@ def test_parameters(cast):
     assert len(casts) == (0 if cast else 2)
 
 
-def test_model_needs_dicts():
+def test_convert_model_without_dicts_raises():
     with pytest.raises(AssertionError, match="should be dicts"):
         amp.convert_model(network(), [], {})
 
 
-def test_block_must_have_run():
+def test_convert_hybrid_block_before_forward_raises():
     block = mx.gluon.nn.Dense(2)
     with pytest.raises(RuntimeError, match=r"call block.hybridize\(\)"):
         amp.convert_hybrid_block(block, ctx=mx.cpu())
@@ -330,7 +330,7 @@ def test_block_must_have_run():
         amp.convert_hybrid_block(3)
 
 
-def test_bucketing_module():
+def test_convert_bucketing_module():
     def generate(key):
         net = mx.sym.FullyConnected(var("data"), num_hidden=2, name="f")
         return mx.sym.SoftmaxOutput(net, name="softmax"), ("data",), ("softmax_label",)
@@ -343,9 +343,9 @@ def test_bucketing_module():
         amp.amp.convert_bucketing_module(3)
 
 
-# The values of the lists that everybody leans on.
+# Important entries of the lists.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_lists(dtype):
+def test_operator_lists_are_disjoint(dtype):
     low, full = amp.list_lp16_ops(dtype), amp.list_fp32_ops(dtype)
     widest, either = amp.list_widest_type_cast(dtype), amp.list_lp16_fp32_ops(dtype)
     assert {"Convolution", "FullyConnected"} <= set(low)
@@ -358,7 +358,7 @@ def test_lists(dtype):
     assert "SoftmaxOutput" in amp.list_loss_output_functions(dtype)
 
 
-def test_lists_of_other_types():
+def test_operator_lists_of_unsupported_dtypes_raise():
     for dtype in ("float32", "nothing"):
         with pytest.raises(AssertionError, match="not supported type"):
             amp.list_lp16_ops(dtype)
@@ -394,12 +394,12 @@ assert abs(back(x).asnumpy() - wanted).max() < 0.05
 
 
 def run(script: str) -> None:
-    # The processor's own 16-bit instructions are not to be trusted on every machine.
+    # Native 16-bit instructions are unreliable on some machines.
     env = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "ignore", "-c", script]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 
-def test_hybrid_block(tmp_path):
+def test_converted_hybrid_block_runs_and_exports(tmp_path):
     run(f"PATH = {str(tmp_path / 'net')!r}\n{BLOCK}")

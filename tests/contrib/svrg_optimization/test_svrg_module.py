@@ -1,4 +1,4 @@
-"""SVRGModule: gradients with a snapshot. The numbers of the first two epochs are MXNet's."""
+"""SVRGModule: gradients with a snapshot. The first two epochs are compared with MXNet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ready(**options) -> tuple[SVRGModule, mx.io.NDArrayIter]:
 
 
 @pytest.mark.parametrize("context", [None, [mx.cpu(0), mx.cpu(1)]])
-def test_steps(context):
+def test_svrg_steps_match_mxnet(context):
     made, it = ready(context=context)
     made.update_full_grads(it)
     weights = []
@@ -64,14 +64,14 @@ def test_full_gradients_of_a_snapshot_do_not_accumulate():
         np.testing.assert_allclose(full, FULL_WEIGHT, rtol=1e-5)
 
 
-def test_devices_share_the_sum_of_gradients():
+def test_gradients_are_summed_over_devices():
     made, _ = ready(context=[mx.cpu(0), mx.cpu(1)])
     assert made._ctx_len == 2 and made._param_dict[1]["fc_weight"].asnumpy().tolist() == [[0, 0, 0]]
     made._accumulate_kvstore("fc_weight", [mx.nd.ones((1, 3)) for _ in range(4)])
     assert [d["fc_weight"].asnumpy().tolist() for d in made._param_dict] == [[[2, 2, 2]]] * 2
 
 
-def test_fit_takes_a_snapshot_every_few_epochs(monkeypatch):
+def test_fit_takes_a_snapshot_every_update_freq_epochs(monkeypatch):
     made, taken = module(update_freq=2), []
     original = SVRGModule.update_full_grads
 
@@ -99,7 +99,7 @@ def test_fit_takes_a_snapshot_every_few_epochs(monkeypatch):
     assert made.score(it, "mse")[0][1] < by_epoch[1]
 
 
-def test_without_a_snapshot_it_is_a_module():
+def test_svrg_module_without_a_snapshot_equals_module():
     made, it = ready()
     plain = mx.mod.Module(made.symbol, ["data"], ["lin_label"])
     plain.bind(it.provide_data, it.provide_label)
@@ -113,19 +113,19 @@ def test_without_a_snapshot_it_is_a_module():
     assert_equal_up_to_rounding(*weights)
 
 
-def test_reshape_reaches_both_networks():
+def test_reshape_affects_both_networks():
     made, _ = ready()
     made.reshape([("data", (2, 3))], [("lin_label", (2,))])
     assert made._mod_aux.data_shapes[0].shape == (2, 3)
 
 
 @pytest.mark.parametrize(("freq", "error"), [(None, TypeError), (1.5, TypeError), (0, ValueError)])
-def test_wrong_frequency(freq, error):
+def test_invalid_update_freq_raises(freq, error):
     with pytest.raises(error, match="update_freq in SVRGModule"):
         module(update_freq=freq)
 
 
-def test_mean_gradients_are_assigned_and_weights_updated():
+def test_svrg_optimizer_assigns_means_and_updates_weights():
     optimizer = mx.optimizer.create(
         "_SVRGOptimizer",
         default_optimizer="sgd",
@@ -142,7 +142,7 @@ def test_mean_gradients_are_assigned_and_weights_updated():
 
 
 @pytest.mark.parametrize("kvstore", [None, "local"])
-def test_the_optimizer_is_the_pair_of_mxnet(kvstore):
+def test_svrg_optimizer_wraps_two_optimizers(kvstore):
     net = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=1, name="fc")
     net = mx.sym.LinearRegressionOutput(net, name="lin")
     data = np.arange(8, dtype="float32").reshape(4, 2)
@@ -169,7 +169,7 @@ def test_the_optimizer_is_the_pair_of_mxnet(kvstore):
     np.testing.assert_allclose(params["fc_bias"].asnumpy(), [-0.1518], atol=1e-4)
 
 
-def test_fit_cannot_resume(tmp_path):
+def test_fit_with_resume_raises(tmp_path):
     svrg, batches = ready()
     with pytest.raises(mx.MXNetError, match="cannot resume"):
         svrg.fit(batches, num_epoch=1, resume=tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Vocabularies, embeddings and counting of tokens."""
+"""Vocabularies, embeddings and token counts."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ COUNTS = Counter(["b", "b", "a", "a", "a", "c", "d", "d", "some"])
 class TestCounting:
     SOURCE = " Life is great ! \n life is good . \n"
 
-    def test_count(self):
+    def test_count_tokens_from_str(self):
         counted = text.utils.count_tokens_from_str(self.SOURCE)
         assert counted == Counter(
             {"is": 2, "Life": 1, "great": 1, "!": 1, "life": 1, "good": 1, ".": 1}
         )
         assert text.utils.count_tokens_from_str(self.SOURCE, to_lower=True)["life"] == 2
 
-    def test_delimiters(self):
+    def test_count_tokens_with_custom_delimiters(self):
         counted = text.utils.count_tokens_from_str("a<td>b<sd>a", "<td>", "<sd>")
         assert counted == Counter({"a": 2, "b": 1})
 
-    def test_update(self):
+    def test_counter_to_update(self):
         counter = Counter({"life": 2})
         assert text.utils.count_tokens_from_str("life x", counter_to_update=counter) is counter
         assert counter == Counter({"life": 3, "x": 1})
 
 
 class TestVocabulary:
-    def test_order(self):
+    def test_vocabulary_order(self):
         vocab = Vocabulary(COUNTS)
         assert vocab.idx_to_token == ["<unk>", "a", "b", "d", "c", "some"]
         assert vocab.token_to_idx["d"] == 3
@@ -53,10 +53,10 @@ class TestVocabulary:
             ({"unknown_token": "a"}, ["a", "b", "d", "c", "some"]),
         ],
     )
-    def test_options(self, options, tokens):
+    def test_vocabulary_options(self, options, tokens):
         assert Vocabulary(COUNTS, **options).idx_to_token == tokens
 
-    def test_without_a_counter(self):
+    def test_vocabulary_without_a_counter(self):
         assert Vocabulary().idx_to_token == ["<unk>"]
 
     @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ class TestVocabulary:
             {"counter": ["a"]},
         ],
     )
-    def test_wrong_options(self, options):
+    def test_invalid_vocabulary_options_raise(self, options):
         with pytest.raises(AssertionError):
             Vocabulary(**{"counter": COUNTS, **options})
 
-    def test_there_and_back(self):
+    def test_to_indices_and_to_tokens(self):
         vocab = Vocabulary(COUNTS)
         assert vocab.to_indices("a") == 1
         assert vocab.to_indices(["a", "zz"]) == [1, 0]
@@ -96,13 +96,13 @@ def write(tmp_path):
 
 
 class TestCustomEmbedding:
-    def test_tokens_and_vectors(self, write):
+    def test_custom_embedding_tokens_and_vectors(self, write):
         made = embedding.CustomEmbedding(write("a 0.5 1\nb 2 3\n"))
         assert made.idx_to_token == ["<unk>", "a", "b"]
         assert made.vec_len == 2
         assert made.idx_to_vec.asnumpy().tolist() == [[0, 0], [0.5, 1], [2, 3]]
 
-    def test_unknown_token(self, write):
+    def test_vector_of_the_unknown_token(self, write):
         made = embedding.CustomEmbedding(write("a 1 2\n"), init_unknown_vec=mx.nd.ones)
         assert made.idx_to_vec.asnumpy().tolist() == [[1, 1], [1, 2]]
         made = embedding.CustomEmbedding(write("a 1 2\n<unk> 5 6\n"))
@@ -114,7 +114,7 @@ class TestCustomEmbedding:
         assert made.idx_to_token == ["<unk>", "p", "a"]
         assert made.idx_to_vec.asnumpy().tolist() == [[0, 0], [0, 0], [1, 2]]
 
-    def test_vocabulary(self, write):
+    def test_embedding_of_a_vocabulary(self, write):
         vocab = Vocabulary(Counter(["b", "q"]), unknown_token="UU")
         made = embedding.CustomEmbedding(write("a 5 6\nb 3 4\n<unk> 7 7\n"), vocabulary=vocab)
         assert made.idx_to_token == ["UU", "b", "q"]
@@ -122,7 +122,7 @@ class TestCustomEmbedding:
         with pytest.raises(AssertionError, match="must be an instance"):
             embedding.CustomEmbedding(write("a 5 6\n"), vocabulary=3)
 
-    def test_delimiter_and_trailing_blanks(self, write):
+    def test_embedding_file_delimiters_and_trailing_blanks(self, write):
         assert len(embedding.CustomEmbedding(write("a,5,6\n"), elem_delim=",")) == 2
         assert len(embedding.CustomEmbedding(write("a 5 6 \nb 3 4\n"))) == 3
 
@@ -143,22 +143,22 @@ class TestCustomEmbedding:
             ("", ValueError, "has no vectors"),
         ],
     )
-    def test_wrong_files(self, write, content, error, message):
+    def test_malformed_embedding_files_raise(self, write, content, error, message):
         with pytest.raises(error, match=message):
             embedding.CustomEmbedding(write(content))
 
-    def test_missing_file(self):
+    def test_missing_embedding_file_raises(self):
         with pytest.raises(ValueError, match="must be a valid path"):
             embedding.CustomEmbedding("/no/such/file")
 
-    def test_look_up(self, write):
+    def test_get_vecs_by_tokens(self, write):
         made = embedding.CustomEmbedding(write("a 0.5 1\nb 2 3\n"))
         assert made.get_vecs_by_tokens("a").shape == (2,)
         rows = made.get_vecs_by_tokens(["b", "A"], lower_case_backup=True)
         assert rows.asnumpy().tolist() == [[2, 3], [0.5, 1]]
         assert made.get_vecs_by_tokens(["A"]).asnumpy().tolist() == [[0, 0]]
 
-    def test_update(self, write):
+    def test_update_token_vectors(self, write):
         made = embedding.CustomEmbedding(write("a 0.5 1\nb 2 3\n"))
         kept = made.idx_to_vec
         made.update_token_vectors("a", mx.nd.array([9, 9]))
@@ -173,7 +173,7 @@ class TestCustomEmbedding:
 
 
 class TestPublished:
-    def test_read_from_the_folder(self, write, tmp_path):
+    def test_pretrained_files_are_read_from_the_root_folder(self, write, tmp_path):
         write("a 1 2\n", "glove/glove.6B.50d.txt")
         write("1 2\nb 3 4\n", "fasttext/mine.vec")
         made = embedding.create(
@@ -184,7 +184,7 @@ class TestPublished:
             made = embedding.FastText("mine.vec", str(tmp_path))
         assert made.idx_to_token == ["<unk>", "b"]
 
-    def test_archives_come_from_the_repository(self, tmp_path, monkeypatch):
+    def test_archives_are_downloaded_from_the_repository(self, tmp_path, monkeypatch):
         archive = tmp_path / "gluon/embeddings/fasttext/wiki.simple.zip"
         archive.parent.mkdir(parents=True)
         with zipfile.ZipFile(archive, "w") as packed:
@@ -194,25 +194,25 @@ class TestPublished:
         assert made.get_vecs_by_tokens("b").asnumpy().tolist() == [3, 4]
         assert (tmp_path / "root/fasttext/wiki.simple.vec").is_file()
 
-    def test_one_archive_holds_all_sizes(self):
+    def test_every_glove_file_has_an_archive_with_a_checksum(self):
         archives = {embedding.GloVe._archive(n) for n in embedding.GloVe.pretrained_file_names}
         assert archives == set(embedding.GloVe.archive_sha1)
 
-    def test_missing_files(self, tmp_path, monkeypatch):
+    def test_missing_pretrained_files_raise(self, tmp_path, monkeypatch):
         monkeypatch.setenv("MXNET_GLUON_REPO", str(tmp_path))
         with pytest.raises(FileNotFoundError, match=r"glove.6B.50d.txt does not exist, and .* Put"):
             embedding.GloVe("glove.6B.50d.txt", str(tmp_path))
         with pytest.raises(KeyError, match=r"Did you mean 'glove.6B.50d.txt'"):
             embedding.GloVe("glove.6B.50d.tx", str(tmp_path))
 
-    def test_names(self):
+    def test_pretrained_file_names(self):
         names = embedding.get_pretrained_file_names()
         assert (len(names["glove"]), len(names["fasttext"])) == (10, 327)
         assert "wiki.simple.vec" in embedding.get_pretrained_file_names("fasttext")
         with pytest.raises(KeyError, match="Cannot find `embedding_name`"):
             embedding.get_pretrained_file_names("none")
 
-    def test_registration(self, write):
+    def test_embedding_registration(self, write):
         @embedding.register
         class Letters(embedding.CustomEmbedding):
             pass
@@ -223,7 +223,7 @@ class TestPublished:
             embedding.create("nothing")
 
 
-def test_composite(write):
+def test_composite_embedding(write):
     first = embedding.CustomEmbedding(write("a 1 2\nb 3 4\n", "1.txt"))
     second = embedding.CustomEmbedding(write("a 5 6\nc 7 8\n", "2.txt"))
     vocab = Vocabulary(Counter("abc"))
@@ -236,7 +236,7 @@ def test_composite(write):
         embedding.CompositeEmbedding(vocab, [3])
 
 
-def test_users_publish_embeddings_of_their_own(tmp_path, monkeypatch):
+def test_custom_pretrained_embeddings(tmp_path, monkeypatch):
     folder = tmp_path / "repository" / "gluon" / "embeddings" / "pets"
     folder.mkdir(parents=True)
     (folder / "pets.vec").write_text("cat 1 2\ndog 3 4\n")

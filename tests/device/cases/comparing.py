@@ -1,4 +1,4 @@
-"""Runs something on the CPU and on a device, and compares."""
+"""Run a function on the CPU and on a device, and compare the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mxnet.runtime.array import plain
 
 
 def assert_on(ctx: mx.Context, *arrays: NDArray | None) -> None:
-    """Check that arrays say they are on a device, and that their tensors are."""
+    """Check that arrays and their tensors are on a device."""
     device = mx.context.torch_device(ctx)
     for array in arrays:
         if array is None:
@@ -24,7 +24,7 @@ def assert_on(ctx: mx.Context, *arrays: NDArray | None) -> None:
 
 
 def values(arrays: Sequence[NDArray | None]) -> list[np.ndarray]:
-    """Return arrays as NumPy's, on the CPU."""
+    """Return arrays as NumPy arrays."""
     return [np.zeros(0) if a is None else a.asnumpy() for a in arrays]
 
 
@@ -50,7 +50,7 @@ def assert_close(
 def compare(
     run: Callable[[mx.Context], Sequence[NDArray]], ctx: mx.Context, **tolerances: float
 ) -> None:
-    """Run on the CPU and on a device; what it returns must be there, with the CPU's values."""
+    """Run on the CPU and on a device; results must be on the device and have equal values."""
     mx.random.seed(0)
     expected = values(run(mx.cpu()))
     mx.random.seed(0)

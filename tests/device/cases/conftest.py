@@ -1,4 +1,4 @@
-"""What the tests on a device share."""
+"""Fixtures of the device tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.device import second_device
 
-if os.environ.get("MXNEXT_TEST_DEVICE"):  # pytest reads this file where it ignores the tests, too
+if os.environ.get("MXNEXT_TEST_DEVICE"):  # pytest also loads this file if it ignores the tests
     second_device.ensure()  # before any test computes something
 
 import mxnet as mx
@@ -17,7 +17,7 @@ from tests.grammar.conftest import parametrize_by_family, shape_meaning  # noqa:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give each test that takes `rows` every family of operators."""
+    """Parametrize each test that takes `rows` with every family of operators."""
     if "rows" in metafunc.fixturenames:
         parametrize_by_family(metafunc)
 
@@ -40,12 +40,12 @@ def two() -> list[mx.Context]:
 
 @pytest.fixture
 def last() -> mx.Context:
-    """Return the last device: code that forgets the number uses the first one."""
+    """Return the last device: code that ignores the device id would use the first one."""
     return mx.gpu(mx.context.num_gpus() - 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what only the second device can count, on real ones."""
+    """Skip tests on real devices that only the emulated device can count."""
     if second_device.is_loaded():
         return
     for item in items:

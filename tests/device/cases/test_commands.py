@@ -29,7 +29,9 @@ def prefix(tmp_path: Path) -> str:
     return str(tmp_path / "net")
 
 
-def test_predict(prefix: str, last: mx.Context, tmp_path: Path, capsys) -> None:
+def test_predict_on_a_device_equals_cpu(
+    prefix: str, last: mx.Context, tmp_path: Path, capsys
+) -> None:
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).standard_normal((4, 5)).astype("f4"))
     answers = []
     for device in ("cpu", f"gpu:{last.device_id}"):
@@ -47,8 +49,10 @@ def test_predict(prefix: str, last: mx.Context, tmp_path: Path, capsys) -> None:
     assert "cpu, gpu or gpu:1" in capsys.readouterr().err
 
 
-def test_served_batches_cross_to_the_device_and_back_once(prefix: str, last: mx.Context) -> None:
-    """Parameters are moved once; a batch goes to the device and its outputs come back."""
+def test_served_batches_are_copied_to_the_device_and_back_once(
+    prefix: str, last: mx.Context
+) -> None:
+    """Parameters are copied once; per batch, inputs and outputs are copied once."""
     args = argparse.Namespace(model=prefix, epoch=None, params=None)
     right = Predictor(load_model(args))
     args.device = f"gpu:{last.device_id}"
@@ -62,7 +66,7 @@ def test_served_batches_cross_to_the_device_and_back_once(prefix: str, last: mx.
         assert (traffic.from_host, traffic.to_host, traffic.scalars) == (1, 1, 0)
 
 
-def test_doctor(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_lists_devices(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"MIN_SECONDS": 0.0, "GPU_SIZE": 16, "ROUNDS": 1, "WARMUP": 1}.items():
         monkeypatch.setattr(f"mxnext_cli.bench.{name}", value)
     main(["doctor", "--bench"])

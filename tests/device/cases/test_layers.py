@@ -122,7 +122,7 @@ def _inputs(name: str, shapes: list[tuple], ctx: mx.Context) -> list[nd.NDArray]
 
 
 def _initialize(block: Any, ctx: mx.Context) -> None:
-    """Give parameters the values that they have on the CPU: each device draws its own."""
+    """Initialize parameters with the values of the CPU: each device draws its own."""
     block.initialize(mx.init.Constant(0.1), ctx=ctx)
 
 
@@ -135,13 +135,13 @@ def _vary(block: Any) -> None:
 
 def _train_once(block: Any, inputs: list[nd.NDArray], call: Callable, hybrid: bool) -> list:
     """Return the outputs in both modes, and all gradients."""
-    call(*inputs)  # shapes that the layer defers become known
+    call(*inputs)  # initializes deferred shapes
     _vary(block)
     if hybrid and isinstance(block, gluon.HybridBlock):
         block.hybridize(static_alloc=True)
     first = inputs[0]
     first.attach_grad()
-    for _ in range(2 if hybrid else 1):  # the second call runs what the first one prepared
+    for _ in range(2 if hybrid else 1):  # the second call is cached
         with autograd.record():
             output = call(*inputs)
             total = sum((o**2).sum() for o in (output if isinstance(output, list) else [output]))
@@ -226,7 +226,7 @@ def test_losses(hybrid: bool, last: mx.Context) -> None:
     check_each({name: name for name in LOSSES}, check)
 
 
-def test_losses_of_three_inputs(last: mx.Context) -> None:
+def test_losses_with_three_inputs(last: mx.Context) -> None:
     def run(ctx: mx.Context) -> list:
         a, b, c = (nd.array(RNG_ARRAYS[i], ctx=ctx) for i in range(3))
         a.attach_grad()
@@ -277,11 +277,11 @@ def _zoo_step(name: str, ctx: mx.Context) -> list:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_zoo(name: str, last: mx.Context) -> None:
+def test_zoo_networks(name: str, last: mx.Context) -> None:
     compare(lambda ctx: _zoo_step(name, ctx), last, rtol=1e-2, atol=1e-3)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ZOO if name not in QUICK])
-def test_rest_of_the_zoo(name: str, last: mx.Context) -> None:
+def test_remaining_zoo_networks(name: str, last: mx.Context) -> None:
     compare(lambda ctx: _zoo_step(name, ctx), last, rtol=1e-2, atol=1e-3)

@@ -36,7 +36,7 @@ def _compare(row: Row, ctx: mx.Context) -> None:
 
 
 def _kind(row: Row) -> tuple:
-    """Return what chooses a path through an operator: switches, inputs and types, not sizes."""
+    """Return what selects the code path of an operator: flags, inputs and dtypes, not sizes."""
     switches = [(k, v) for k, v in sorted(row.attrs.items()) if isinstance(v, bool | str)]
     types = [str(getattr(v, "dtype", "float32")) for v in row.inputs.values()]
     return row.op, row.train, tuple(sorted(row.attrs)), repr(switches), tuple(types)
@@ -44,7 +44,7 @@ def _kind(row: Row) -> tuple:
 
 @for_rows(lambda row: True)
 def test_forward_and_gradients(family: str, rows: list[Row], last: mx.Context) -> None:
-    """One row of each kind; the next test takes all."""
+    """One row of each kind; the next test runs all."""
     chosen = {_kind(row): row for row in rows}
     check_all(list(chosen.values()), lambda row: _compare(row, last))
 
@@ -56,8 +56,8 @@ def test_forward_and_gradients_of_all_rows(family: str, rows: list[Row], last: m
 
 
 @for_rows(lambda row: not registry.get(row.op).facts.random and not row.train, at_most=1)
-def test_out(family: str, rows: list[Row], last: mx.Context) -> None:
-    """`out=` is written where it is."""
+def test_out_argument(family: str, rows: list[Row], last: mx.Context) -> None:
+    """`out=` is written on its device."""
 
     def check(row: Row) -> None:
         with last:
@@ -71,7 +71,7 @@ def test_out(family: str, rows: list[Row], last: mx.Context) -> None:
 
 
 @for_rows(lambda row: row.has_gradients and not registry.get(row.op).facts.random, at_most=1)
-def test_gradients_are_added(family: str, rows: list[Row], last: mx.Context) -> None:
+def test_grad_req_add(family: str, rows: list[Row], last: mx.Context) -> None:
     def check(row: Row) -> None:
         expected = values(_run(row, "add", times=2)[1])
         with last:
@@ -86,8 +86,8 @@ MIN_OPERATORS = 150
 
 
 @pytest.mark.skipif(not second_device.is_loaded(), reason="only the second device keeps a list")
-def test_operators_have_kernels_of_cuda() -> None:
-    """Whatever ran here so far exists for CUDA, by torch's own table of kernels."""
+def test_operators_have_cuda_kernels() -> None:
+    """All operators called so far have a CUDA kernel in torch's table."""
     yaml = pytest.importorskip("yaml")
     torchgen = pytest.importorskip("torchgen")
     table = Path(torchgen.__file__).parent / "packaged/ATen/native/native_functions.yaml"

@@ -1,4 +1,4 @@
-"""Programs as people wrote them for MXNet, with `ctx = [mx.gpu(0), mx.gpu(1)]`.
+"""User programs with `ctx = [mx.gpu(0), mx.gpu(1)]`.
 
 Each trains on two devices, and on the CPU in two halves: losses and parameters are equal.
 """

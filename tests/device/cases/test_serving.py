@@ -1,4 +1,4 @@
-"""`mx serve`: each model runs on its device, and models of one device take turns."""
+"""`mx serve`: each model runs on its device; models on one device run alternately."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_each_model_runs_on_its_device(load):
         assert asyncio.run(model.batcher.run(ROWS))[0].tolist() == [[2, 4, 6]]
 
 
-def test_the_option_comes_before_the_settings(load):
+def test_device_option_overrides_the_settings(load):
     assert [m.model.ctx for m in load("cpu", "gpu:0", option="gpu:1")] == [mx.gpu(1)] * 2
 
 
-def test_models_of_one_gpu_take_turns(load, monkeypatch):
-    """While a batch of one runs, the other waits, and so does not run on the event loop."""
+def test_models_on_one_gpu_run_alternately(load, monkeypatch):
+    """While a batch of one model runs, the other model waits off the event loop."""
     first, second, other, on_cpu = load("gpu:0", "gpu:0", "gpu:1", "cpu")
     is_running, may_end = threading.Event(), threading.Event()
     call = Predictor.__call__

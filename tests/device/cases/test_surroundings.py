@@ -1,4 +1,4 @@
-"""Surroundings of operators on a device give the results of plain calls on the CPU."""
+"""Operators in every surrounding on a device equal plain calls on the CPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ ON_DEVICES = [
 
 @pytest.mark.filterwarnings("ignore:The .*-th input to HybridBlock is not used")
 @for_rows(lambda row: True, at_most=1)
-def test_surroundings_on_a_device(family: str, rows: list[Row], last: mx.Context) -> None:
+def test_operators_on_a_device_equal_plain_calls_in_every_surrounding(
+    family: str, rows: list[Row], last: mx.Context
+) -> None:
     calls = [Call(row) for row in rows]
     for call in calls:
         assert call.expected  # on the CPU

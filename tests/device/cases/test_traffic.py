@@ -1,4 +1,4 @@
-"""What leaves a device during training: nothing, until the program reads a number."""
+"""Training copies nothing from the device to the host until the program reads a number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def counted(run: object, *args: object) -> Traffic:
-    """Return what left or entered the devices during a call."""
+    """Return the transfers to and from the devices during a call."""
     before = second_device.traffic()
     run(*args)  # type: ignore[operator]
     return second_device.traffic() - before
@@ -31,7 +31,9 @@ def assert_nothing_left(traffic: Traffic) -> None:
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["eager", "hybridized"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_a_step_of_a_trainer(optimizer: str, hybrid: bool, last: mx.Context) -> None:
+def test_trainer_step_copies_nothing_to_the_host(
+    optimizer: str, hybrid: bool, last: mx.Context
+) -> None:
     net = gluon.model_zoo.vision.resnet18_v1(classes=3)
     net.initialize(ctx=last)
     if hybrid:
@@ -57,7 +59,7 @@ def test_a_step_of_a_trainer(optimizer: str, hybrid: bool, last: mx.Context) -> 
 @pytest.mark.parametrize(
     "metric", ["acc", "ce", "nll_loss", "mse", "perplexity", "top_k_accuracy", "loss"]
 )
-def test_a_metric_is_read_once(metric: str, last: mx.Context) -> None:
+def test_metric_update_copies_nothing_to_the_host(metric: str, last: mx.Context) -> None:
     options = {"top_k_accuracy": {"top_k": 2}, "perplexity": {"ignore_label": None}}
     meter = mx.metric.create(metric, **options.get(metric, {}))
     labels = nd.array([0, 1, 1, 0], ctx=last)
@@ -69,8 +71,10 @@ def test_a_metric_is_read_once(metric: str, last: mx.Context) -> None:
     assert np.isfinite(meter.get()[1])
 
 
-def test_module_fit(last: mx.Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches go to the device; nothing comes back before the epoch ends."""
+def test_module_fit_copies_nothing_to_the_host_within_an_epoch(
+    last: mx.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches are copied to the device; nothing is copied back before the epoch ends."""
     monkeypatch.setenv("MXNET_PROGRESS", "off")  # a bar reads the metric now and then
     data = mx.sym.Variable("data")
     net = mx.sym.FullyConnected(data, num_hidden=8, name="one")
@@ -95,8 +99,8 @@ def test_module_fit(last: mx.Context, monkeypatch: pytest.MonkeyPatch) -> None:
             assert step.from_host == 3  # data, labels, labels for the metric
 
 
-def test_a_prediction(last: mx.Context) -> None:
-    """Prepared layers of the CPU look at their data; on a device the host would have to wait."""
+def test_prediction_copies_nothing_to_the_host(last: mx.Context) -> None:
+    """CPU kernels with finite checks read their data; on a device the host would have to wait."""
     net = gluon.nn.HybridSequential()
     net.add(gluon.nn.Conv2D(8, 3), gluon.nn.BatchNorm(), gluon.nn.Activation("relu"))
     net.add(gluon.nn.MaxPool2D(), gluon.nn.Dense(4))

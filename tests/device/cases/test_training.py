@@ -1,4 +1,4 @@
-"""The parts of training on devices: optimizers, stores, parameters, files, loaders and others."""
+"""Training on devices: optimizers, stores, parameters, files, loaders and others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INITIALIZERS = ["zeros", "ones", "uniform", "normal", "xavier", "orthogonal", "m
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_optimizers(dtype: str, last: mx.Context) -> None:
-    """One by one and together, with a copy in float32 where weights are float16."""
+    """One by one and in lists, with a float32 copy of float16 weights."""
     known = mx.optimizer.Optimizer.opt_registry
     names = [name for name in OPTIMIZERS if name in known]
     assert len(names) > 15
@@ -77,7 +77,7 @@ def _arrays(state: Any) -> list:
 
 
 def test_initializers(last: mx.Context) -> None:
-    """They fill arrays where these are; the CPU's stream is the source, so numbers are equal."""
+    """Values are drawn on the CPU, so they are equal on all devices."""
 
     def check(name: str) -> None:
         def run(ctx: mx.Context) -> list:
@@ -91,7 +91,7 @@ def test_initializers(last: mx.Context) -> None:
 
 
 @pytest.mark.parametrize("kind", ["local", "device"])
-def test_stores_over_cpu_and_devices(kind: str, two: list[mx.Context]) -> None:
+def test_kvstore_over_cpu_and_devices(kind: str, two: list[mx.Context]) -> None:
     contexts = [mx.cpu(0), *two]
     store = mx.kv.create(kind)
     store.init("w", nd.zeros((2, 3)))
@@ -148,8 +148,8 @@ def test_parameters_on_several_devices(two: list[mx.Context], tmp_path: Path) ->
     assert_close(values([back(nd.ones((2, 3), ctx=two[0]))]), values(outs[:1]))
 
 
-def test_arrays_in_files(last: mx.Context, tmp_path: Path) -> None:
-    """MXNet's file keeps the device; where it is not there, arrays come to the CPU."""
+def test_arrays_saved_from_a_device(last: mx.Context, tmp_path: Path) -> None:
+    """Files store the device; if it is missing, arrays load to the CPU."""
     path = str(tmp_path / "arrays")
     dense = nd.array([[1, 2]], ctx=last)
     sparse = dense.tostype("row_sparse")
@@ -177,7 +177,7 @@ def test_sync_batch_norm(two: list[mx.Context]) -> None:
     assert_close(run(two), run([mx.cpu(0), mx.cpu(1)]), rtol=1e-3, atol=1e-4)
 
 
-def test_groups_on_two_devices(two: list[mx.Context]) -> None:
+def test_ctx_group_on_two_devices(two: list[mx.Context]) -> None:
     """`ctx_group`: one half of a network on each device."""
     with mx.AttrScope(ctx_group="first"):
         x = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=4, name="one")
@@ -240,7 +240,7 @@ def test_sparse_embedding_with_a_trainer(two: list[mx.Context]) -> None:
 
 
 def test_numpy_arrays(last: mx.Context) -> None:
-    """`mx.np` follows the current context and keeps results where inputs are."""
+    """`mx.np` uses the current context; results are on the device of the inputs."""
     with last:
         x = mx.np.arange(6).reshape(2, 3)
         made = [mx.np.zeros(2), mx.np.eye(3), mx.np.linspace(0, 1, 3), mx.np.random.uniform(size=3)]
@@ -252,9 +252,7 @@ def test_numpy_arrays(last: mx.Context) -> None:
     assert_on(mx.cpu(), mx.np.zeros(2), x.as_in_ctx(mx.cpu()))
 
 
-def test_seeds(two: list[mx.Context]) -> None:
-    """All devices together, or one alone."""
-
+def test_random_seed_for_all_or_one_device(two: list[mx.Context]) -> None:
     def draw(ctx: mx.Context) -> list:
         return nd.random.uniform(shape=3, ctx=ctx).asnumpy().tolist()
 
@@ -274,7 +272,7 @@ def test_seeds(two: list[mx.Context]) -> None:
     assert_on(two[1], *drawn)
 
 
-def test_dropout_repeats_when_results_are_recomputed(last: mx.Context) -> None:
+def test_dropout_mask_is_reproduced_by_recomputation(last: mx.Context) -> None:
     def gradient(recompute: bool) -> np.ndarray:
         net = nn.HybridSequential()
         for _ in range(4):
@@ -339,7 +337,7 @@ print("trained")
 
 
 def test_training_in_mixed_precision() -> None:
-    """`amp.init` changes a process for good, so it has one of its own."""
+    """`amp.init` changes a process permanently, so it runs in a subprocess."""
     answer = subprocess.run(
         [sys.executable, "-c", AMP_PROGRAM],
         cwd=Path(__file__).parents[3],
@@ -350,7 +348,7 @@ def test_training_in_mixed_precision() -> None:
     assert answer.stdout.strip() == "trained", answer.stderr[-3000:]
 
 
-def test_loader_pins_memory(last: mx.Context) -> None:
+def test_dataloader_pins_memory(last: mx.Context) -> None:
     data = gluon.data.ArrayDataset(RNG.standard_normal((6, 3)).astype("float32"))
     for workers in (0, 1):
         loader = gluon.data.DataLoader(data, 2, pin_memory=True, num_workers=workers, timeout=60)
@@ -398,8 +396,8 @@ def test_custom_operators(last: mx.Context) -> None:
     assert_on(last, exe.outputs[0], exe.grad_dict["x"])
 
 
-def test_functions_see_the_modes_of_their_thread(last: mx.Context) -> None:
-    """Torch would run the backward of a device in a thread of its own."""
+def test_autograd_function_backward_has_the_modes_of_its_thread(last: mx.Context) -> None:
+    """Torch would run the backward of a device in a separate thread."""
     seen = []
 
     class Watching(autograd.Function):
@@ -431,7 +429,7 @@ def test_profiler(last: mx.Context, tmp_path: Path) -> None:
 
 
 def test_checkpoint_and_resume(last: mx.Context, tmp_path: Path) -> None:
-    """Training that stops and continues ends where one without a stop does, streams included."""
+    """Resumed training equals uninterrupted training, including random states."""
     net = mx.sym.Dropout(mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=6, name="a"))
     net = mx.sym.SoftmaxOutput(mx.sym.FullyConnected(net, num_hidden=3, name="b"), name="softmax")
 
@@ -454,7 +452,7 @@ def test_checkpoint_and_resume(last: mx.Context, tmp_path: Path) -> None:
     assert_close(parts, whole)
 
 
-def test_module_family(two: list[mx.Context], caplog: pytest.LogCaptureFixture) -> None:
+def test_all_module_classes_train(two: list[mx.Context], caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     x, y = RNG.standard_normal((8, 5)).astype("float32"), RNG.integers(0, 3, 8)
     layer = mx.sym.FullyConnected(mx.sym.Variable("data"), num_hidden=3, name="fc")
@@ -513,7 +511,7 @@ def test_monitors_and_estimators(last: mx.Context) -> None:
 
 
 def test_onnx_and_torch_files(last: mx.Context, tmp_path: Path) -> None:
-    """A network on a device is exported as one on the CPU is."""
+    """A network on a device exports the same files as on the CPU."""
     pytest.importorskip("onnx")
     net = nn.HybridSequential()
     net.add(nn.Dense(3, in_units=4))
@@ -535,15 +533,15 @@ def test_onnx_and_torch_files(last: mx.Context, tmp_path: Path) -> None:
     assert_on(last, net(x))
 
 
-def test_tricks_of_the_cpu_stay_off_devices(last: mx.Context) -> None:
-    """No weights are packed, nothing runs in blocks, and nothing is kept in oneDNN's order."""
+def test_cpu_optimizations_are_off_on_devices(last: mx.Context) -> None:
+    """No prepacked weights, no pointwise blocks, no oneDNN layouts."""
     net = nn.HybridSequential()
     net.add(nn.Conv2D(8, 3, in_channels=4), nn.BatchNorm(in_channels=8), nn.Activation("relu"))
     net.add(nn.GlobalAvgPool2D(), nn.Dense(64, activation="relu"), nn.Dense(8))
     net.initialize(ctx=last)
     net.hybridize(static_alloc=True, static_shape=True)
     x = nd.ones((2, 4, 8, 8), ctx=last)
-    for _ in range(30):  # a graph that is hot
+    for _ in range(30):  # until the graph is optimized
         out = net(x)
     assert_on(last, out)
     text = str(net.compiled(x))
@@ -557,7 +555,7 @@ def test_tricks_of_the_cpu_stay_off_devices(last: mx.Context) -> None:
         assert not [n for n in names if "mkldnn" in n or "onednn" in n or "quantized::" in n]
 
 
-def test_memory_is_counted(last: mx.Context) -> None:
+def test_memory_use_is_reported(last: mx.Context) -> None:
     index = last.device_id
     _, total = mx.context.gpu_memory_info(index)
     before = mx.accelerator.memory_use(index)[0]
@@ -573,7 +571,7 @@ def test_memory_is_counted(last: mx.Context) -> None:
         nd.zeros(2, ctx=mx.gpu(99))
 
 
-def test_arrays_on_different_devices(two: list[mx.Context]) -> None:
+def test_mixing_arrays_of_different_devices_raises(two: list[mx.Context]) -> None:
     a, b = nd.ones(2, ctx=two[0]), nd.ones(2, ctx=two[1])
     for other in (b, nd.ones(2)):
         with pytest.raises(mx.MXNetError, match=r"input 0 is on gpu\(0\) and input 1 on .*\(\d\)"):
@@ -584,8 +582,8 @@ def test_arrays_on_different_devices(two: list[mx.Context]) -> None:
     assert nd.add_n(a, b.as_in_context(two[0])).context == two[0]
 
 
-def test_a_device_without_float64(monkeypatch: pytest.MonkeyPatch, last: mx.Context) -> None:
-    """MPS has no float64: what does not ask for it works, what does says so."""
+def test_device_without_float64(monkeypatch: pytest.MonkeyPatch, last: mx.Context) -> None:
+    """MPS has no float64: only explicit requests for it raise."""
     if not hasattr(torch.ops.second_device, "refuse"):
         pytest.skip("only the second device can refuse a type")
     kind = mx.context.torch_device(last).type

@@ -1,7 +1,7 @@
-"""Trainings that are killed at random moments and started again, until they end.
+"""Training runs that are killed at random moments and restarted until they end.
 
-``python -m tests.formats.checkpoints.killed_runs loop --kills 50`` prints how many kills the
-final weights survived without the change of a bit. Each run is forked after the import.
+``python -m tests.formats.checkpoints.killed_runs loop --kills 50`` prints after how many kills the
+final weights were equal bit for bit. Each run is forked after the import.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOSS = gluon.loss.SoftmaxCrossEntropyLoss
 
 
 class Noisy(gluon.data.Dataset):
-    """Samples with noise that is drawn anew each time, in the workers."""
+    """Samples with random noise, drawn in the workers."""
 
     def __len__(self) -> int:
         return len(DATA)
@@ -147,7 +147,7 @@ TRAININGS: dict[str, Callable[[str], dict[str, np.ndarray]]] = {
 
 
 def run(kind: str, folder: Path, kill_after: float | None) -> bool:
-    """Train in a process of its own, killed after some seconds; return whether it came to its end.
+    """Train in a subprocess, killed after some seconds; return whether it finished.
 
     The digest of the weights is then in the folder.
     """
@@ -186,7 +186,7 @@ def _train_and_exit(kind: str, folder: Path) -> None:
 
 
 def prove(kind: str, kills: int, seed: int) -> int:
-    """Kill trainings until there were enough kills; return how many runs ended with equal bits."""
+    """Kill training runs often enough; return how many runs ended with equal bits."""
     chance = random.Random(seed)
     base = Path(tempfile.mkdtemp(prefix="killed-runs-"))
     try:
@@ -210,7 +210,7 @@ def prove(kind: str, kills: int, seed: int) -> int:
 
 
 def _check(kind: str, folder: Path, wanted: str, kills: int) -> None:
-    """Require equal bits, and that no kill cost more than the batches since the last checkpoint."""
+    """Require equal bits, and that no kill lost more than the batches since the last checkpoint."""
     if (folder / "digest").read_text() != wanted:
         raise SystemExit(f"{kind}: after {kills} kills the weights differ")
     batches = (folder / "batches").stat().st_size

@@ -1,4 +1,4 @@
-"""Checkpoints that are written while training continues hold the moment of the call."""
+"""Background checkpoints contain the state at the time of the call."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 60  # seconds
 
 @pytest.fixture(autouse=True)
 def clean():
-    """Leave no write and no error of one test to the next."""
+    """Wait for background writes, and clear their errors, after each test."""
     yield
     with contextlib.suppress(OSError):
         background.wait(LIMIT)
@@ -78,7 +78,7 @@ def assert_equal(one, other):
         np.testing.assert_array_equal(a, b)
 
 
-def test_background_checkpoints_hold_the_state_at_the_call(tmp_path, gate):
+def test_background_checkpoint_contains_the_state_at_the_call(tmp_path, gate):
     parts = job()
     extra = {"list": [1], "array": np.zeros(3), "bytes": b"a"}
     before = content(**parts)
@@ -97,7 +97,7 @@ def test_background_checkpoints_hold_the_state_at_the_call(tmp_path, gate):
     assert checkpoint.extra["list"] == [1] and not checkpoint.extra["array"].any()
 
 
-def test_files_are_equal_to_those_that_are_waited_for(tmp_path):
+def test_background_and_blocking_saves_write_equal_files(tmp_path):
     parts = job()
     here = mx.checkpoint.save(tmp_path / "a", 1, **parts)
     there = mx.checkpoint.save(tmp_path / "b", 1, **parts, wait=False)
@@ -105,7 +105,7 @@ def test_files_are_equal_to_those_that_are_waited_for(tmp_path):
     assert here.read_bytes() == there.read_bytes()
 
 
-def test_one_is_written_at_a_time_and_in_order(tmp_path, monkeypatch):
+def test_background_saves_are_written_sequentially_in_order(tmp_path, monkeypatch):
     running, order, write = [0], [], params_file.write
 
     def counted(path, *args, **kwargs):
@@ -124,7 +124,7 @@ def test_one_is_written_at_a_time_and_in_order(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == order[-2:]
 
 
-def test_waiting_has_a_limit(tmp_path, gate):
+def test_wait_times_out(tmp_path, gate):
     mx.checkpoint.wait(0)  # nothing to wait for
     path = mx.checkpoint.save(tmp_path, 1, wait=False)
     with pytest.raises(MXNetError, match=r"checkpoint-00000001.* is not written after 0\.01"):
@@ -135,7 +135,7 @@ def test_waiting_has_a_limit(tmp_path, gate):
 
 
 @pytest.mark.parametrize("where", ["wait", "save", "load"])
-def test_a_full_disk_is_reported_once_and_the_old_file_stays(tmp_path, where):
+def test_full_disk_raises_once_and_keeps_the_old_file(tmp_path, where):
     mx.checkpoint.save(tmp_path, 1, extra=1)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
@@ -159,7 +159,7 @@ def test_a_full_disk_is_reported_once_and_the_old_file_stays(tmp_path, where):
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize("setting", ["1", "0"])
-def test_a_kill_in_the_middle_leaves_the_one_before(tmp_path, monkeypatch, setting):
+def test_kill_during_save_leaves_the_previous_checkpoint(tmp_path, monkeypatch, setting):
     monkeypatch.setenv("MXNET_SYNC_FILES", setting)
     mx.checkpoint.save(tmp_path, 1, extra="whole")
     child = os.fork()
@@ -177,7 +177,7 @@ def test_a_kill_in_the_middle_leaves_the_one_before(tmp_path, monkeypatch, setti
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_leaves_the_write_to_its_parent(tmp_path, gate):
+def test_forked_child_does_not_wait_for_saves_of_its_parent(tmp_path, gate):
     path = mx.checkpoint.save(tmp_path, 1, extra="parent", wait=False)
     child = os.fork()
     if child == 0:
@@ -217,14 +217,14 @@ mx.checkpoint.save(sys.argv[1], 1, extra=np.ones(100_000), wait=False)
 """
 
 
-def test_the_end_of_a_process_waits_for_the_file(tmp_path):
+def test_process_exit_waits_for_background_saves(tmp_path):
     command = [sys.executable, "-c", EXIT, str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=2 * LIMIT, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert mx.checkpoint.load(tmp_path).extra.sum() == 100_000
 
 
-def test_an_error_at_the_end_of_a_process_is_shown(tmp_path, monkeypatch):
+def test_background_save_error_at_exit_warns(tmp_path, monkeypatch):
     monkeypatch.setattr(params_file, "write", lambda *args: 1 / 0)
     mx.checkpoint.save(tmp_path, 1, wait=False)
     with pytest.warns(UserWarning, match=r"wait=False\) is missing: ZeroDivisionError"):

@@ -1,4 +1,4 @@
-"""A training loop that dies and is started again ends with the same bits."""
+"""Killed training loops resume from checkpoints bit for bit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Noisy(mx.gluon.data.Dataset):
 
 
 def train(folder=None, die_after=None, workers=0, every=2):
-    """Train as a script would, perhaps dying after some batches; return all that matters."""
+    """Train like a script, optionally killed after some batches; return all results."""
     mx.random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     net = nn.HybridSequential(prefix="net_")
@@ -73,7 +73,7 @@ def train(folder=None, die_after=None, workers=0, every=2):
 
 
 def same(one, other):
-    # Equal bits: the promise of checkpoints. The same kernels run on arrays of the same shapes.
+    # Bit for bit, as checkpoints promise: the same kernels run on arrays of the same shapes.
     for a, b in zip(one[0], other[0], strict=True):
         np.testing.assert_array_equal(a, b)
     assert one[1:] == other[1:]
@@ -86,7 +86,7 @@ def test_resumed_loops_equal_uninterrupted_ones_bit_for_bit(tmp_path, die_after)
     same(train(tmp_path), train())
 
 
-def test_a_loop_with_workers_that_dies_twice(tmp_path):
+def test_loop_with_workers_resumes_after_two_failures(tmp_path):
     for die_after in (3, 5):
         with pytest.raises(Killed):
             train(tmp_path, die_after, workers=2)
@@ -95,7 +95,7 @@ def test_a_loop_with_workers_that_dies_twice(tmp_path):
 
 @pytest.fixture
 def one_thread():
-    """Compute on one thread, as forked processes do: sums of two threads may round otherwise."""
+    """Compute on one thread, like forked processes: sums of two threads may round differently."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -104,7 +104,7 @@ def one_thread():
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.usefixtures("one_thread")
-def test_a_loop_that_is_really_killed(tmp_path):
+def test_loop_resumes_after_sigkill(tmp_path):
     chance = random.Random(1)
     wanted = train()
     for _ in range(3):
@@ -126,7 +126,7 @@ def small():
     return net, mx.gluon.Trainer(net.collect_params(), "sgd", {"momentum": 0.9})
 
 
-def test_the_newest_few_are_kept(tmp_path):
+def test_save_keeps_the_newest_checkpoints(tmp_path):
     net, _ = small()
     for step in range(1, 6):
         mx.checkpoint.save(tmp_path, step, net=net, extra=step, keep=2)
@@ -138,7 +138,7 @@ def test_the_newest_few_are_kept(tmp_path):
     assert mx.checkpoint.load(mx.checkpoint.latest(tmp_path), net=net).extra == 5
 
 
-def test_a_damaged_one_is_reported_and_the_one_before_is_used(tmp_path):
+def test_load_warns_of_damage_and_uses_the_previous_checkpoint(tmp_path):
     net, _ = small()
     for step in (1, 2):
         mx.checkpoint.save(tmp_path, step, net=net)
@@ -152,7 +152,7 @@ def test_a_damaged_one_is_reported_and_the_one_before_is_used(tmp_path):
         mx.checkpoint.load(path, net=net)
 
 
-def test_another_network_or_trainer_is_refused(tmp_path):
+def test_loading_into_a_different_network_or_trainer_raises(tmp_path):
     net, trainer = small()
     mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
     other = nn.Dense(5, in_units=3)
@@ -166,18 +166,18 @@ def test_another_network_or_trainer_is_refused(tmp_path):
         mx.checkpoint.load(tmp_path, metric=mx.metric.Accuracy())
 
 
-def test_data_without_a_position_is_refused(tmp_path):
+def test_saving_untracked_data_raises(tmp_path):
     with pytest.raises(MXNetError, match=r"mx\.checkpoint\.track"):
         mx.checkpoint.save(tmp_path, 1, data=[1, 2])
 
 
-def test_without_a_checkpoint_nothing_happens(tmp_path):
+def test_load_without_a_checkpoint_returns_none(tmp_path):
     net, _ = small()
     assert mx.checkpoint.load(tmp_path, net=net) is None
     assert mx.checkpoint.load(tmp_path / "none", net=net) is None
 
 
-def test_the_loss_scale_of_amp_comes_back(tmp_path):
+def test_amp_loss_scale_is_restored(tmp_path):
     net, trainer = small()
     trainer._amp_loss_scaler = mx.contrib.amp.loss_scaler.LossScaler()
     trainer._amp_loss_scaler._loss_scale = 128.0
@@ -187,7 +187,7 @@ def test_the_loss_scale_of_amp_comes_back(tmp_path):
     assert trainer._amp_loss_scaler.loss_scale == 128.0
 
 
-def test_a_checkpoint_cannot_replace_a_method(tmp_path):
+def test_set_fields_cannot_replace_a_method(tmp_path):
     from mxnet.formats.checkpoints.state import set_fields
 
     with pytest.raises(FormatError, match=r"may not replace SGD\.update"):
@@ -201,7 +201,7 @@ def make_trainer(first, second):
     return net, mx.gluon.Trainer(net.collect_params(), "adam")
 
 
-def test_states_follow_their_parameters_when_names_sort_differently(tmp_path):
+def test_states_match_parameters_if_names_sort_differently(tmp_path):
     net, trainer = make_trainer("dense8_", "dense9_")
     with mx.autograd.record():
         loss = net(mx.nd.ones((1, 3))).sum()
@@ -218,7 +218,7 @@ def test_states_follow_their_parameters_when_names_sort_differently(tmp_path):
     other.step(1)
 
 
-def test_a_trainer_of_other_parameters_is_refused(tmp_path):
+def test_loading_into_a_trainer_of_different_parameters_raises(tmp_path):
     net, trainer = make_trainer("a_", "b_")
     mx.checkpoint.save(tmp_path, 1, net=net, trainer=trainer)
     part = mx.gluon.Trainer(net[0].collect_params(), "adam")
@@ -227,7 +227,7 @@ def test_a_trainer_of_other_parameters_is_refused(tmp_path):
 
 
 class Shuffled(mx.io.DataIter):
-    """An iterator of a user, which shuffles what it has and adds noise."""
+    """A custom iterator that shuffles its data and adds noise."""
 
     def __init__(self):
         super().__init__(2)
@@ -248,7 +248,7 @@ class Shuffled(mx.io.DataIter):
 
 
 def epochs_of_batches(make, folder, stop_after=None, count=3):
-    """Go through epochs, perhaps only so far; return the batches of this run."""
+    """Iterate over epochs, optionally stopped early; return the batches of this run."""
     np.random.seed(3)  # noqa: NPY002
     mx.random.seed(3)
     data = mx.checkpoint.track(make())
@@ -270,14 +270,14 @@ def epochs_of_batches(make, folder, stop_after=None, count=3):
     ids=["iterator of a user", "NDArrayIter"],
 )
 @pytest.mark.parametrize("stop_after", [1, 4, 6, 11])
-def test_iterators_go_on_with_the_same_batches(make, stop_after, tmp_path):
+def test_resumed_iterators_return_the_remaining_batches(make, stop_after, tmp_path):
     whole = epochs_of_batches(make, tmp_path / "whole")
     assert len(whole) == 12
     first = epochs_of_batches(make, tmp_path / "cut", stop_after)
     assert first + epochs_of_batches(make, tmp_path / "cut") == whole
 
 
-def test_a_tracked_iterator_can_be_reset_by_its_loop():
+def test_tracked_iterator_can_be_reset():
     data = mx.checkpoint.track(mx.io.NDArrayIter(np.arange(8), None, 2))
     for _ in range(2):
         data.reset()
@@ -287,7 +287,7 @@ def test_a_tracked_iterator_can_be_reset_by_its_loop():
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
-def test_killed_trainings_end_with_the_same_bits():
+def test_killed_training_runs_resume_bit_for_bit():
     kinds = ["module", "estimator", "loop"]
     command = [
         sys.executable,

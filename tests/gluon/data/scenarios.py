@@ -1,7 +1,7 @@
-"""Scenarios of loaders in trouble, run by `test_dataloader` in processes of their own.
+"""Failure scenarios of loaders, run by `test_dataloader` in subprocesses.
 
 ``python scenarios.py START_METHOD SECONDS NAME...`` prints how each scenario ended: its exit code,
-or that it hangs. Scenarios with ``+`` between them are told by one process, one after the other.
+or that it hangs. Scenarios joined by ``+`` run in one process, one after the other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mxnet.gluon.data import ArrayDataset, DataLoader, Dataset
 
 
 class Numbers(Dataset):
-    """Samples are their own numbers, and sometimes trouble."""
+    """A dataset of indices, some of which cause a failure."""
 
     def __init__(self, length=20, trouble=None, at=5, wide=0):
         self.length, self.trouble, self.at, self.wide = length, trouble, at, wide
@@ -40,7 +40,7 @@ class Numbers(Dataset):
 
 
 class Peculiar(Exception):
-    """Cannot be made again from its pickle."""
+    """An object whose pickle cannot be loaded."""
 
     def __init__(self, one, two):
         super().__init__(f"{one} and {two}")
@@ -123,12 +123,12 @@ def few_workers():
 
 
 def pools_are_there():
-    """Old programs name `multiprocessing.pool` without an import: MXNet brings it in."""
+    """Old programs use `multiprocessing.pool` without importing it, because MXNet imports it."""
     assert multiprocessing.pool.Pool.__name__ == "Pool"
 
 
 def large_batches():
-    """Batches in shared memory keep their content, and are freed."""
+    """Batches in shared memory keep their values, and are freed."""
     loader = DataLoader(Numbers(40, wide=30000), 4, num_workers=few_workers())
     kept = list(loader)
     for number, batch in enumerate(kept):
@@ -144,7 +144,7 @@ def large_batches():
 
 def worker_raises():
     loader = DataLoader(Numbers(trouble=fail), 2, num_workers=few_workers())
-    for _ in range(2):  # the workers live on
+    for _ in range(2):  # the workers keep running
         raised(ValueError, loader, "sample is bad", "in fail", "scenarios.py")
     del loader
     no_children()
@@ -191,7 +191,7 @@ def worker_is_killed():
 
 
 def locks_are_lost():
-    """A worker that ends while it holds every lock in its reach blocks nobody."""
+    """A worker that exits while it holds all locks does not block other processes."""
     loader = DataLoader(Numbers(trouble=hold_locks), 2, num_workers=2)
     got = iter(loader)
     next(got)
@@ -304,7 +304,7 @@ def thread_pool():
 
 
 def parent_is_killed():
-    """Workers, even busy ones, do not outlive a parent that is killed."""
+    """Workers, including busy ones, exit if their parent is killed."""
     reader, writer = multiprocessing.Pipe(duplex=False)
     parent = multiprocessing.Process(target=become_parent, args=(writer,))
     parent.start()
@@ -329,7 +329,7 @@ def become_parent(writer):
 
 
 def python_ends():
-    """A program may end in the middle of an epoch, with busy workers."""
+    """A program can end within an epoch, with busy workers."""
     for threads in (False, True):
         loader = DataLoader(
             Numbers(100, trouble=sleep_long, at=7), 1, num_workers=2, thread_pool=threads
@@ -357,7 +357,7 @@ def random_repeats():
 
 
 def opencv_has_threads():
-    """Workers start though the program itself had OpenCV compute with several threads."""
+    """Workers start after the program has used OpenCV with several threads."""
     import cv2
 
     cv2.setNumThreads(2)
@@ -392,7 +392,7 @@ def reloads():
 
 
 def many_kept():
-    """Keeping more batches than a process may open files exhausts no file handles."""
+    """Keeping more batches than the limit of open files does not exhaust file handles."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
@@ -449,7 +449,7 @@ def unsendable_data():
 
 
 def told_apart(names, limit):
-    """Run scenarios in a child of this process; return how it ended."""
+    """Run scenarios in a child of this process; return its exit status."""
     sys.stdout.flush()
     folder = tempfile.mkdtemp()
     child = os.fork()
@@ -468,7 +468,7 @@ def told_apart(names, limit):
 
 
 def ending_of(child, limit):
-    """Wait for a child to end; kill it when it takes too long."""
+    """Wait for a child to exit; kill it after a time limit."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         pid, status = os.waitpid(child, os.WNOHANG)
@@ -484,11 +484,11 @@ def main(method, limit, names):
     multiprocessing.set_start_method(method)
     multiprocessing.set_forkserver_preload(["mxnet"])  # else every worker imports it
     gc.collect()
-    gc.freeze()  # children look through what they make themselves, not through all of torch
+    gc.freeze()  # children collect only their own objects, not all of torch
     for name in names:
         start = time.monotonic()
         ending = told_apart(name.split("+"), float(limit))
-        if ending == "child":  # and now end as any program does
+        if ending == "child":  # and exit like any program
             return
         seconds = time.monotonic() - start
         sys.stdout.write(f"{name}: {ending} ({seconds:.1f} s)\n")

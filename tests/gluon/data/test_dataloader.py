@@ -1,7 +1,7 @@
-"""Loaders: whole batches at once, batchify functions, samplers, pools; and workers in trouble.
+"""DataLoader: batches, batchify functions, samplers, pools, and failing workers.
 
-A loader with workers never hangs, leaves nothing behind, and says what went wrong. Loaders of
-users, built as those of MXNet are, run on a pool by way of `_MultiWorkerIter`.
+A loader with workers never hangs, frees its resources, and reports failures. Loaders derived from
+MXNet's classes run on a pool through `_MultiWorkerIter`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def content(loader):
     return [[part.asnumpy().tolist() for part in batch] for batch in loader]
 
 
-def test_batches_at_once_are_those_of_single_samples():
+def test_bulk_read_batches_equal_batches_of_single_samples():
     arrays = ArrayDataset(
         mx.nd.random.uniform(shape=(7, 2, 3)),
         np.arange(7, dtype="int32"),
@@ -75,7 +75,7 @@ def test_overridden_getitem_of_a_dataset_is_called():
     assert next(iter(DataLoader(taken, 3))).asnumpy().tolist() == [0, 2]
 
 
-def test_shuffling_repeats_under_a_seed():
+def test_shuffling_is_reproducible_with_a_seed():
     orders = []
     for seed in (5, 5, 6):
         mx.random.seed(seed)
@@ -87,7 +87,7 @@ def test_shuffling_repeats_under_a_seed():
     assert sorted(orders[0][0]) == list(range(50))
 
 
-def test_rollover_adds_the_rest_to_the_next_epoch():
+def test_rollover_carries_leftover_samples_into_the_next_epoch():
     loader = DataLoader(list(range(5)), 2, last_batch="rollover")
     epochs = [[b.asnumpy().tolist() for b in loader] for _ in range(2)]
     assert epochs == [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]
@@ -110,27 +110,27 @@ def test_batches_are_loaded_only_on_request():
     assert asked == [0, 1]
 
 
-def test_pinned_memory_is_where_it_says():
+def test_pin_memory_returns_batches_on_cpu_pinned():
     x, y = next(iter(DataLoader(ArrayDataset(np.ones((2, 2)), [1, 2]), 2, pin_memory=True)))
     assert x.context == y.context == mx.cpu_pinned(0)
 
 
 @pytest.mark.parametrize("ctx", [mx.cpu(1), mx.cpu_pinned(0)], ids=str)
-def test_arrays_of_a_batch_move_to_another_context(ctx):
+def test_as_in_context_moves_nested_arrays(ctx):
     first, second = _as_in_context((mx.nd.ones(2), [mx.nd.ones(3), "text"]), ctx)
     assert first.context == second[0].context == ctx
     assert second[1] == "text"
     assert isinstance(_as_in_context((1, 2), ctx), list)
 
 
-def test_pickler_of_loaders_takes_arrays():
+def test_forking_pickler_serializes_arrays():
     text = io.BytesIO()
     ForkingPickler(text, pickle.HIGHEST_PROTOCOL).dump([mx.nd.array([1, 2]), "x"])
     array, word = pickle.loads(text.getvalue())
     assert (array.asnumpy().tolist(), word) == ([1, 2], "x")
 
 
-def test_errors_say_what_to_do():
+def test_invalid_batches_raise_with_a_hint():
     with pytest.raises(mx.MXNetError, match="Pad"):
         next(iter(DataLoader([mx.nd.ones((2,)), mx.nd.ones((3,))], 2)))
     with pytest.raises(ValueError, match="Pad"):
@@ -142,7 +142,7 @@ def test_errors_say_what_to_do():
 
 
 @pytest.mark.parametrize("threads", [False, True])
-def test_workers_give_the_same_batches(threads):
+def test_batches_of_workers_equal_batches_without_workers(threads):
     data = ArrayDataset(mx.nd.random.uniform(shape=(11, 200, 100)), np.arange(11))
     here = content(DataLoader(data, 4))
     ahead = DataLoader(data, 4, num_workers=2, thread_pool=threads)
@@ -151,7 +151,7 @@ def test_workers_give_the_same_batches(threads):
     assert content(ahead) == here
 
 
-def test_a_network_takes_batches_of_workers():
+def test_networks_run_on_batches_of_workers():
     net = mx.gluon.nn.Dense(2)
     net.initialize()
     for hybrid in (False, True):
@@ -163,7 +163,7 @@ def test_a_network_takes_batches_of_workers():
 # -- batchify -------------------------------------------------------------------------------------
 
 
-def test_pad_fills_to_the_longest():
+def test_pad_fills_samples_to_the_longest():
     samples = [mx.nd.ones((2, 3)), np.ones((4, 3), "float32"), [[1, 1, 1]]]
     batch = batchify.Pad(val=-1)(samples)
     assert batch.shape == (3, 4, 3)
@@ -174,7 +174,7 @@ def test_pad_fills_to_the_longest():
         batchify.Pad()([np.ones((2, 3)), np.ones((2, 4))])
 
 
-def test_group_in_a_loader():
+def test_group_applies_one_batchify_function_per_field():
     data = SimpleDataset([([1] * n, n, str(n)) for n in (1, 3, 2, 5)])
     group = batchify.Group(batchify.Pad(), batchify.Stack(), batchify.AsList())
     got = list(DataLoader(data, 2, batchify_fn=group, num_workers=1))
@@ -187,14 +187,14 @@ def test_group_in_a_loader():
         batchify.Group(3)
 
 
-def test_append_keeps_samples_apart():
+def test_append_returns_a_list_of_single_sample_batches():
     got = batchify.Append(batch_axis=1)([[1, 2, 3], mx.nd.ones((2,))])
     assert [a.shape for a in got] == [(3, 1), (2, 1)]
     assert batchify.Append(expand=False)([[1, 2, 3]])[0].shape == (3,)
 
 
 @pytest.mark.parametrize("values", [np.arange(3.0), np.arange(6.0).reshape(3, 2)])
-def test_batches_do_not_share_memory_with_what_they_are_made_of(values):
+def test_batches_do_not_share_memory_with_samples(values):
     for make_batch in (batchify.Stack(), mx.gluon.data.dataloader.default_batchify_fn):
         batch = make_batch(values)
         before = batch.asnumpy()
@@ -229,16 +229,16 @@ ALL = [
     "unsendable_data",
     "opencv_has_threads",
 ]
-# A spawned worker imports everything again: only what depends on the way it was started.
+# Spawned workers import everything again, so only scenarios that depend on the start method run.
 SPAWNED = ["all_arrive", "large_batches", "worker_raises", "unsendable_data"]
-# One process tells them all: each one that uses a fork server starts it, which imports everything.
+# One process runs all scenarios: each process with a fork server imports everything again.
 SERVED = ["+".join([*SPAWNED, "consumer_breaks", "lambdas_are_sent", "locks_are_lost"])]
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the scenarios speak of POSIX processes")
 
 
 def run_scenarios(method, limit, scenarios):
-    """Return what each scenario ended in, and what it said before."""
+    """Return the exit status and output of each scenario."""
     finished = subprocess.run(
         [sys.executable, SCENARIOS, method, str(limit), *scenarios],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
@@ -261,8 +261,8 @@ def run_scenarios(method, limit, scenarios):
     [("fork", ALL), ("spawn", SPAWNED), ("forkserver", SERVED)],
     ids=["fork", "spawn", "forkserver"],
 )
-def test_loaders_in_trouble(method, scenarios):
-    """All scenarios of a start method are told in one process, which forks for each."""
+def test_worker_failure_scenarios(method, scenarios):
+    """All scenarios of a start method run in one process, which forks for each."""
     endings = run_scenarios(
         method, {"fork": 60, "spawn": 120, "forkserver": 300}[method], scenarios
     )
@@ -282,7 +282,7 @@ def scaled_batch(indices, scale, batchify_fn):
 
 
 class Growing(_MultiWorkerIter):
-    """Every batch has a scale of its own: what a subclass can do by its own `_push_next`."""
+    """A subclass that overrides `_push_next` to scale every batch differently."""
 
     def __init__(self, pool, prefetch, **kwargs):
         super().__init__(pool, list, SAMPLER, worker_fn=scaled_batch, **kwargs)
@@ -302,7 +302,7 @@ class Growing(_MultiWorkerIter):
 
 
 @pytest.mark.parametrize("prefetch", [0, 2, 9])
-def test_a_subclass_decides_what_workers_get(prefetch):
+def test_multi_worker_iter_subclass_overrides_the_jobs(prefetch):
     with ThreadPool(2) as pool:
         batches = Growing(pool, prefetch)
         assert len(batches) == 3
@@ -311,7 +311,7 @@ def test_a_subclass_decides_what_workers_get(prefetch):
         assert list(batches) == [[20, 30], [400]]
 
 
-def test_prefetched_batches():
+def test_multi_worker_iter_prefetches_batches():
     with ThreadPool(1) as pool:
         batches = Growing(pool, 2)
         assert (batches._rcvd_idx, batches._sent_idx) == (0, 2)
@@ -329,7 +329,7 @@ def test_results_of_worker_fn_with_a_dataset_are_returned_unchanged():
         assert list(batches) == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_pinned_batches():
+def test_multi_worker_iter_pin_memory():
     def read(indices, batchify_fn, dataset):
         return (batchify_fn(indices), "name")
 
@@ -342,7 +342,7 @@ def test_pinned_batches():
         assert name == "name"
 
 
-def test_a_worker_that_is_too_slow():
+def test_worker_timeout_raises():
     class Never:
         def get(self, timeout):
             assert timeout == 7
@@ -358,7 +358,7 @@ def test_a_worker_that_is_too_slow():
 
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_processes_send_arrays():
+def test_process_pool_workers_return_arrays():
     data = np.arange(15, dtype="float32").reshape(5, 3)
     context = multiprocessing.get_context("fork")
     with context.Pool(2, initializer=_worker_initializer, initargs=(data, False, False)) as pool:
@@ -369,7 +369,7 @@ def test_processes_send_arrays():
     assert _worker_fn.__module__.startswith("mxnet.")
 
 
-def test_a_loader_tells_its_subclasses_how_to_pin():
+def test_pinning_attributes_are_set_for_subclasses():
     loader = DataLoader([1, 2], 1, pin_memory=True, pin_device_id=0)
     assert loader._pin_memory
     assert loader._pin_device_id == 0

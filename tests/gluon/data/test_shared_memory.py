@@ -1,4 +1,4 @@
-"""Shared memory is given back, also when it runs out or a worker dies."""
+"""Shared memory is freed, also if it is exhausted or a worker dies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLDER = pathlib.Path("/dev/shm")
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no /dev/shm here")
 
 
-def test_what_could_not_be_filled_is_removed(monkeypatch):
+def test_shared_memory_is_removed_if_it_cannot_be_allocated(monkeypatch):
     left = FOLDER / f"torch_{os.getpid()}_123_0"
 
     def full(tensor):
@@ -34,7 +34,7 @@ def test_what_could_not_be_filled_is_removed(monkeypatch):
     assert not left.exists()
 
 
-def test_only_memory_of_the_named_processes_is_removed():
+def test_remove_leftovers_keeps_memory_of_other_processes():
     mine, other = FOLDER / "torch_99999991_5_0", FOLDER / "torch_99999992_5_0"
     mine.touch()
     other.touch()
@@ -46,7 +46,7 @@ def test_only_memory_of_the_named_processes_is_removed():
 
 
 class Deadly(mx.gluon.data.Dataset):
-    """Makes large samples, and kills its process at one of them."""
+    """A dataset of large samples that kills its process at one of them."""
 
     def __len__(self):
         return 40
@@ -59,7 +59,7 @@ class Deadly(mx.gluon.data.Dataset):
         return np.ones(30_000, np.float32)
 
 
-def test_a_killed_worker_leaves_nothing():
+def test_a_killed_worker_leaves_no_shared_memory():
     pids = set()
     loader = mx.gluon.data.DataLoader(Deadly(), batch_size=4, num_workers=2)
     with pytest.raises(mx.MXNetError, match="SIGKILL"):
@@ -71,7 +71,7 @@ def test_a_killed_worker_leaves_nothing():
 
 
 class Dying:
-    """A process that closed its pipes and is not yet counted as dead."""
+    """A process that closed its pipes but has not been reaped yet."""
 
     pid = 17
     exitcode = -signal.SIGKILL
@@ -82,7 +82,7 @@ class Dying:
         return self.looks < 5
 
 
-def test_a_worker_that_is_still_dying_is_named():
+def test_error_names_a_worker_whose_exit_is_pending():
     group = workers.WorkerProcesses.__new__(workers.WorkerProcesses)
     group._iterator = types.SimpleNamespace(_workers=[Dying()], _shutdown_workers=lambda: None)
     named = r"worker 0 \(pid 17\) by signal SIGKILL"
@@ -98,7 +98,7 @@ def test_released_shared_memory_is_reused():
     assert pieces.take(900) is first
 
 
-def test_a_piece_that_an_array_lies_in_is_not_used_again():
+def test_shared_memory_is_not_reused_while_an_array_uses_it():
     pieces = transfer.SharedPieces()
     array = pieces.empty((10, 10), torch.float32)
     piece = pieces.find(array.data_ptr())
@@ -111,7 +111,7 @@ def test_a_piece_that_an_array_lies_in_is_not_used_again():
     assert pieces.take(400) is piece
 
 
-def test_a_worker_keeps_few_pieces():
+def test_number_of_pooled_shared_memory_blocks_is_bounded():
     pieces = transfer.SharedPieces()
     for size in range(1, 30):
         pieces.take(1000 * size)
@@ -127,7 +127,7 @@ class Numbers(mx.gluon.data.Dataset):
 
 
 class Keeping:
-    """Makes batches, and sends the first one that this process made along with each."""
+    """Creates batches, and sends the first batch of this process along with each."""
 
     first = None
 
@@ -138,7 +138,7 @@ class Keeping:
 
 
 @pytest.mark.parametrize("batchify", [None, Keeping()])
-def test_batches_in_shared_memory_keep_their_values(batchify):
+def test_later_batches_do_not_overwrite_earlier_ones(batchify):
     loader = mx.gluon.data.DataLoader(Numbers(), batch_size=4, num_workers=2, batchify_fn=batchify)
     for _ in range(2):
         for start, batch in zip(range(0, 64, 4), list(loader), strict=True):

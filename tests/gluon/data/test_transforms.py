@@ -1,4 +1,4 @@
-"""Transformations: values are those of MXNet 1.9.1; random ones keep their bounds and repeat."""
+"""Transforms match MXNet 1.9.1; random ones are within bounds and reproducible."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from tests.golden.record.data_programs import picture as golden_image
 RECORDED = HERE / "gluon_data"
 FACTS = json.loads((RECORDED / "facts.json").read_text(encoding="utf-8"))
 IMAGES = dict(np.load(RECORDED / "transforms.npz"))
-LEVEL = {"Compose/uint8": 1 / 255 / 0.2}  # one level of grey after what follows the resizing
+LEVEL = {
+    "Compose/uint8": 1 / 255 / 0.2
+}  # one gray level, after the transforms that follow resizing
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_what_mxnet_gives(name):
+def test_programs_match_mxnet(name):
     ours, theirs = json.loads(json.dumps(answer(mx, name))), FACTS[name]
     if theirs == ["fails", "any"]:
         assert ours[0] == "fails"
@@ -29,13 +31,13 @@ def test_a_program_gives_what_mxnet_gives(name):
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_a_transformation_looks_as_in_mxnet(name):
+def test_repr_matches_mxnet(name):
     assert repr(TRANSFORMS[name](transforms)) == FACTS["repr"][name]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_a_transformed_image_is_that_of_mxnet(name, dtype):
+def test_transformed_image_matches_mxnet(name, dtype):
     ours = TRANSFORMS[name](transforms)(golden_image(mx, dtype)).asnumpy()
     theirs = IMAGES[f"{name}/{dtype}"]
     assert ours.dtype == theirs.dtype
@@ -75,7 +77,7 @@ def image(dtype="uint8"):
 
 
 @pytest.mark.parametrize("name", DRAWING)
-def test_draws_differ_and_repeat_under_a_seed(name):
+def test_random_transforms_vary_and_are_reproducible_with_a_seed(name):
     change = DRAWING[name]()
     runs = []
     for _ in range(2):
@@ -85,7 +87,7 @@ def test_draws_differ_and_repeat_under_a_seed(name):
     assert any((a != runs[0][0]).any() for a in runs[0])
 
 
-def test_rotation_draws_whether_and_how_far():
+def test_random_rotation_respects_its_probability():
     tensor = transforms.ToTensor()(image())
     mx.random.seed(4)
     change = transforms.RandomRotation((-40, 40), rotate_with_proba=0.5)
@@ -99,7 +101,7 @@ def test_rotation_draws_whether_and_how_far():
         transforms.RandomRotation((-5, 5), rotate_with_proba=2)
 
 
-def test_crops_have_the_size_that_was_asked_for():
+def test_crops_have_the_requested_size():
     assert transforms.RandomCrop(4)(image()).shape == (4, 4, 3)
     assert transforms.RandomCrop((5, 4))(image()).shape == (4, 5, 3)
     assert transforms.RandomCrop((13, 12), pad=2)(image()).shape == (12, 13, 3)
@@ -107,14 +109,14 @@ def test_crops_have_the_size_that_was_asked_for():
     assert transforms.CropResize(1, 2, 4, 3, 6)(image()).shape == (6, 6, 3)
 
 
-def test_grey_keeps_type_and_channels():
+def test_random_gray_keeps_dtype_and_channels():
     grey = transforms.RandomGray(1.0)(image())
     assert (grey.dtype, grey.shape) == (np.uint8, (8, 9, 3))
     values = grey.asnumpy()
     assert (values[..., 0] == values[..., 2]).all()
 
 
-def test_neighbours_run_as_one_graph_for_every_size():
+def test_adjacent_hybrid_transforms_are_merged_for_all_sizes():
     change = transforms.Compose(
         [transforms.Resize(6), transforms.ToTensor(), transforms.Normalize(0.5, 0.25)]
     )
@@ -125,7 +127,7 @@ def test_neighbours_run_as_one_graph_for_every_size():
         assert np.allclose(change(image).asnumpy(), 2)
 
 
-def test_transforms_in_worker_processes():
+def test_random_transforms_in_workers_are_reproducible():
     change = transforms.Compose(
         [transforms.RandomResizedCrop(6), transforms.RandomFlipLeftRight(), transforms.ToTensor()]
     )

@@ -1,4 +1,4 @@
-"""Data sets of images, from files made here; Fashion-MNIST also from Debian's package."""
+"""Vision datasets, from generated files and from Debian's Fashion-MNIST package."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def made_mnist(folder, **hashes):
     return Small(root=folder)
 
 
-def test_mnist_gives_pictures_with_a_channel_and_int32_labels(tmp_path):
+def test_mnist_returns_images_with_a_channel_and_int32_labels(tmp_path):
     mnist_files(tmp_path)
     files = [(tmp_path / f"train-{n}-ubyte.gz") for n in ("images-idx3", "labels-idx1")]
     data, label = ({"sha1": sha1(f.read_bytes())} for f in files)
@@ -65,13 +65,13 @@ def test_mnist_gives_pictures_with_a_channel_and_int32_labels(tmp_path):
     assert scaled[1][0].asnumpy().max() <= 1
 
 
-def test_a_recompressed_file_is_accepted_by_its_content(tmp_path):
+def test_recompressed_files_are_accepted_if_their_content_matches(tmp_path):
     images, labels = mnist_files(tmp_path, lambda content: gzip.compress(content, 1, mtime=7))
     hashes = [{"sha1": "0", "content": sha1(c)} for c in (images, labels)]
     assert len(made_mnist(tmp_path, data=hashes[0], label=hashes[1])) == 3
 
 
-def test_missing_files_are_named_with_the_place_to_put_them(tmp_path):
+def test_missing_files_raise_with_the_expected_folder(tmp_path):
     for kind in (vision.MNIST, vision.CIFAR10, vision.CIFAR100):
         with pytest.raises(FileNotFoundError, match=r"Put the files into that folder") as caught:
             kind(root=tmp_path / "new")
@@ -82,7 +82,7 @@ def test_missing_files_are_named_with_the_place_to_put_them(tmp_path):
 
 
 @pytest.mark.parametrize("fine", [None, False, True])
-def test_cifar_reads_planes_of_color(tmp_path, fine):
+def test_cifar_reads_color_planes(tmp_path, fine):
     before = 1 if fine is None else 2
     rows = np.arange(2 * (before + 3072), dtype="uint32").astype("uint8").reshape(2, -1)
     rows[:, :before] = [[7, 77][:before], [2, 22][:before]]
@@ -101,7 +101,7 @@ def test_cifar_reads_planes_of_color(tmp_path, fine):
 
 
 @pytest.mark.parametrize("kind", ["tar", "zip"])
-def test_files_are_taken_out_of_an_archive(tmp_path, kind):
+def test_files_are_extracted_from_archives(tmp_path, kind):
     inner = tmp_path / "inner.bin"
     inner.write_bytes(b"content")
     archive = tmp_path / f"all.{kind}"
@@ -122,7 +122,7 @@ def test_files_are_taken_out_of_an_archive(tmp_path, kind):
 @pytest.mark.skipif(
     not DEBIAN.is_dir(), reason=f"Debian's dataset-fashion-mnist is not installed in {DEBIAN}"
 )
-def test_fashion_mnist_of_debian_is_found(tmp_path):
+def test_fashion_mnist_is_read_from_the_debian_package(tmp_path):
     for train, count in ((True, 60000), (False, 10000)):
         dataset = vision.FashionMNIST(root=tmp_path, train=train)
         assert len(dataset) == count
@@ -146,7 +146,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_folder_of_classes(folder):
+def test_image_folder_dataset(folder):
     with pytest.warns(UserWarning, match="Ignoring"):
         dataset = vision.ImageFolderDataset(folder)
     assert dataset.synsets == ["B", "a", "b"]
@@ -164,7 +164,7 @@ def test_a_folder_of_classes(folder):
         vision.ImageFolderDataset(folder / "nowhere")
 
 
-def test_a_list_of_pictures(folder):
+def test_image_list_dataset(folder):
     lines = "0\t5.0\tb/2.png\n1\t1.0\t2.0\ta/x.jpeg\n"
     (folder / "some.lst").write_text(lines)
     dataset = vision.ImageListDataset(folder, folder / "some.lst")
@@ -178,7 +178,7 @@ def test_a_list_of_pictures(folder):
         vision.ImageListDataset(folder, [["b/2.png"]])
 
 
-def test_pictures_in_a_record_file(tmp_path):
+def test_image_record_dataset(tmp_path):
     pytest.importorskip("cv2")
     path = tmp_path / "x.rec"
     with mx.recordio.MXIndexedRecordIO(tmp_path / "x.idx", path, "w") as file:
@@ -206,7 +206,7 @@ def test_pictures_in_a_record_file(tmp_path):
 
 
 class Words:
-    """A vocabulary that numbers words by their first coming."""
+    """A vocabulary that numbers words in order of appearance."""
 
     def __init__(self):
         self.known = {}
@@ -215,7 +215,7 @@ class Words:
         return [self.known.setdefault(word, len(self.known)) for word in words]
 
 
-def test_wikitext_moves_on_by_one_word(tmp_path):
+def test_wikitext_labels_are_shifted_by_one_word(tmp_path):
     content = " \n = Title = \n \n the cat sat on the mat \n the <unk> dog , sat . \n\n"
     (tmp_path / "wiki.train.tokens").write_text(content)
     wanted = fetching.Wanted("wiki.train.tokens", sha1(content.encode()))
@@ -236,7 +236,7 @@ def test_wikitext_moves_on_by_one_word(tmp_path):
         Small(tmp_path, segment="other")
 
 
-def test_members_of_a_checked_archive_are_not_checked_again(tmp_path, monkeypatch):
+def test_files_of_a_verified_archive_are_not_verified_again(tmp_path, monkeypatch):
     archive = tmp_path / "gluon/dataset/small/all.zip"
     archive.parent.mkdir(parents=True)
     with zipfile.ZipFile(archive, "w") as packed:

@@ -1,1 +1,1 @@
-"""Programs and cases, and the scripts that record what MXNet 1.9.1 answers to them."""
+"""Programs and cases, and the scripts that record their results in MXNet 1.9.1."""

@@ -1,4 +1,4 @@
-"""Expressions on arrays whose answers are recorded from MXNet 1.9.1.
+"""Expressions on arrays whose results are recorded from MXNet 1.9.1.
 
 `SETUP` runs before each expression. Plain text, so that the recorder and the tests evaluate the
 same thing.

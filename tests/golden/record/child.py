@@ -1,4 +1,4 @@
-"""Questions to MXNet in a child process, which may die of one of them; for recorders."""
+"""Run recorder functions in a child process, which may crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short programs on `gluon.data` that MXNet 1.9.1 and MXNext are both asked to run.
+"""Short programs on `gluon.data` that run in MXNet 1.9.1 and in MXNext.
 
 `record_data.py` writes MXNet's answers; `tests/gluon/data` compares.
 """

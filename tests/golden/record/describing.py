@@ -1,4 +1,4 @@
-"""Values as JSON: the same description for real MXNet's and our own."""
+"""Describe values as JSON, equally for MXNet and MXNext."""
 
 import numpy as np
 

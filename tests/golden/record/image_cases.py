@@ -1,4 +1,4 @@
-"""Calls of `mx.image` that are made in MXNet, to be recorded, and in MXNext, to be compared."""
+"""Calls of `mx.image` that are recorded in MXNet and compared in MXNext."""
 
 from __future__ import annotations
 

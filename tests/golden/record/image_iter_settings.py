@@ -1,4 +1,4 @@
-"""Settings of the image record iterators that leave nothing to chance, and their record files."""
+"""Deterministic settings of the image record iterators, and their record files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Misuses of the interface, for which the class of MXNet 1.9.1's exception is recorded.
+"""Invalid calls whose exception types are recorded from MXNet 1.9.1.
 
 `SETUP` runs before each of them. Plain text, so that the recorder and the tests run the same thing.
 """

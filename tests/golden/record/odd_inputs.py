@@ -1,4 +1,4 @@
-"""Sample rows with odd values in their inputs. Plain Python and NumPy, for both packages."""
+"""Sample rows with unusual input values. Plain Python and NumPy, for both packages."""
 
 from __future__ import annotations
 

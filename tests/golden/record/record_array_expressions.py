@@ -1,4 +1,4 @@
-"""Record the answers to `array_expressions` in an MXNet 1.9.1 environment: run this file."""
+"""Record the results of `array_expressions`. Run this file in an MXNet 1.9.1 environment."""
 
 import json
 import pathlib

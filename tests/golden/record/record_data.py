@@ -1,4 +1,4 @@
-"""Record what real MXNet makes of `data_programs`. Run this file by its path inside MXNet 1.9.1.
+"""Record the results of `data_programs`. Run this file by its path inside MXNet 1.9.1.
 
 ``python tests/golden/record/record_data.py`` writes ``facts.json`` and ``transforms.npz`` into
 ``gluon_data``.

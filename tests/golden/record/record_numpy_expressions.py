@@ -1,4 +1,4 @@
-"""Record the answers to `numpy_expressions` in an MXNet 1.9.1 environment: run this file."""
+"""Record the results of `numpy_expressions`. Run this file in an MXNet 1.9.1 environment."""
 
 import json
 import pathlib

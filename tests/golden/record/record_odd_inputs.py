@@ -1,4 +1,4 @@
-"""Record what MXNet 1.9.1 makes of odd inputs. Run inside an MXNet 1.9.1 environment:
+"""Record MXNet 1.9.1's results for unusual inputs. Run inside an MXNet 1.9.1 environment:
 
 python -m tests.golden.record.record_odd_inputs
 

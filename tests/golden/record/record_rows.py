@@ -1,4 +1,4 @@
-"""Record what MXNet 1.9.1 answers to the sample rows. Run inside an MXNet 1.9.1 environment:
+"""Record the results of the sample rows. Run inside an MXNet 1.9.1 environment:
 
 python -m tests.golden.record.record_rows [family ...]
 """

@@ -1,4 +1,4 @@
-"""Rows of Activation, LeakyReLU and Dropout without chance."""
+"""Rows of Activation, LeakyReLU and Dropout without randomness."""
 
 from tests.grammar.sampling import each, normal, sample, uniform
 

@@ -19,7 +19,7 @@ SHAPES = [((2, 3), (2, 3)), ((2, 1, 3), (4, 1)), ((1,), (2, 3)), ((2, 1), (1, 2)
 
 
 def both(name, lhs, rhs, **options):
-    """Add a row with operands of which no quotient is whole and no power is huge."""
+    """Add a row with operands whose quotients are not integers and whose powers are not huge."""
     dtype = options.pop("dtype", "float32")
     left, right = uniform(0.4, 3, *lhs, dtype=dtype), uniform(0.5, 2.3, *rhs, dtype=dtype)
     sample(name, left, right, **options)
@@ -68,7 +68,7 @@ for short in SCALAR:
     sample(name, uniform(0.4, 3, 4, dtype="float16"), scalar=1.3, numeric=False, **LOOSE)
     sample(name, uniform(0.4, 3, 2))
     for dtype in INTEGERS:
-        # An integer array takes the whole part of the number.
+        # For integer arrays, the scalar is truncated.
         sample(name, np.array([1, 2, 5, 100], dtype), scalar=each(2, 2.7, -2.5), grad=False)
     sample(name, np.array([1, 2, 5], "int32"), scalar=each(2, 1.5), is_int=False, grad=False)
     sample(name, np.array([True, True]), scalar=2, grad=False)

@@ -24,7 +24,7 @@ for dtype in ("float32", "float64"):
     sample("Convolution", image, grouped, bias, num_group=2, pad=(1, 0), **options)
     for stride, dilate in (((1, 1), (1, 1)), ((2, 3), (1, 1)), ((1, 1), (2, 1)), ((2, 3), (2, 1))):
         if dtype == "float64" and stride != (1, 1) != dilate:
-            continue  # MXNet's float64 kernel and its float32 one disagree, the latter is right
+            continue  # MXNet's float64 and float32 kernels differ; the latter is correct
         sample(
             "Deconvolution",
             normal(2, 6, 4, 5, dtype=dtype),

@@ -1,4 +1,4 @@
-"""Rows for functions of one array, and for operators that hand values on."""
+"""Rows for functions of one array, and for identity operators."""
 
 import numpy as np
 
@@ -51,7 +51,7 @@ for name in ("abs", "relu", "square", "negative"):
 for name in ("exp", "tanh", "sigmoid", "arctan", "log", "sqrt", "cbrt", "relu", "abs", "erf"):
     sample(name, NOT_FINITE, numeric=False, grad=False)
 
-# Integers are computed in floating point and cut.
+# Integers are computed in floating point and truncated.
 for name in (*ANY, *POSITIVE, "log1p"):
     for dtype in ("int32", "int64", "int8", "uint8"):
         sample(name, np.array([1, 2, 3, 27, 64, 100], dtype), grad=False)

@@ -32,7 +32,7 @@ for _image in (_bytes, _floats):
 # MXNet leaves the middle row of an odd height unset.
 sample("_image_flip_top_bottom", integers(0, 256, 4, 5, 3, dtype="uint8"), grad=False)
 sample("_image_flip_top_bottom", uniform(0, 255, 6, 3, 1), grad=False)
-# What looks the same both ways shows what a random flip may give.
+# Symmetric images, so that a random flip has one result.
 sample("_image_random_flip_left_right", [[[1], [1]]], grad=False)
 sample("_image_random_flip_top_bottom", [[[1]], [[1]]], grad=False)
 sample("_image_to_tensor", integers(0, 256, 2, 3, 4, 3, dtype="uint8"), grad=False)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.grammar.sampling import each, integers, normal, sample
 
-# Float indices cannot be moved a little for a numeric gradient; whole ones stay where they are.
+# Integer indices, because a numeric gradient cannot perturb indices.
 whole = np.array([[0, 2], [1, 1]], dtype="int32")
 
 sample("take", normal(3, 4), [0, 5, -1, 1, 1], mode=each("clip", "wrap"), numeric=False)

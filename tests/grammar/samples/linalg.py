@@ -15,12 +15,12 @@ def positive(*batch: int, size: int = 3, seed: int = 0, dtype: str = DOUBLE) -> 
     rng = np.random.RandomState(seed)
     q, _ = np.linalg.qr(rng.standard_normal((size, size)))
     values = np.arange(1.0, size + 1) + rng.uniform(0, 0.3, (*batch, size))
-    # Rounded, so that every LAPACK makes the same.
+    # Rounded, so that results are equal for every LAPACK.
     return np.round(np.matmul(q * values[..., None, :], q.T), 3).astype(dtype)
 
 
 def triangular(*batch: int, size: int = 3, seed: int = 1, dtype: str = DOUBLE) -> np.ndarray:
-    """Matrices with a firm diagonal, and all elements set."""
+    """Matrices with a dominant diagonal, and no zeros."""
     rng = np.random.RandomState(seed)
     made = rng.uniform(-1, 1, (*batch, size, size)) + 2 * np.eye(size)
     return np.round(made, 3).astype(dtype)

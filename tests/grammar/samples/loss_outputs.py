@@ -1,4 +1,4 @@
-"""Rows of layers that begin the gradient, and of losses."""
+"""Rows of output layers with a loss, and of losses."""
 
 import numpy as np
 

@@ -94,7 +94,7 @@ for train in (False, True):
         fix_gamma=each(True, False),
         use_global_stats=each(False, True),
         train=train,
-        grad=train,  # MXNet's gradient needs what only training keeps
+        grad=train,  # MXNet's gradient needs values that only training mode stores
         numeric=False,
     )
 sample(

@@ -13,7 +13,7 @@ SHAPES = [((2, 3), (2, 3)), ((2, 1, 3), (4, 1)), ((), (2, 3)), ((), ()), ((0, 3)
 
 
 def both(name, lhs, rhs, **options):
-    """Add a row with operands of which no quotient is whole and no power is huge."""
+    """Add a row with operands whose quotients are not integers and whose powers are not huge."""
     dtypes = options.pop("dtypes", ("float32", "float32"))
     left = uniform(0.4, 3, *lhs, dtype=dtypes[0])
     sample(name, left, uniform(0.5, 2.3, *rhs, dtype=dtypes[1]), **options)
@@ -69,7 +69,7 @@ SCALAR = ("add", "subtract", "rsubtract", "multiply", "true_divide", "rtrue_divi
           "rldexp")  # fmt: skip
 for short in SCALAR:
     name = f"_npi_{short}_scalar"
-    # MXNet cannot go back through copysign with a number.
+    # MXNet has no gradient of copysign with a scalar.
     options = {"numeric": "mod" not in short, "grad": "copysign" not in short}
     options["derived"] = short == "rarctan2"
     sample(name, uniform(0.4, 3, 2, 3), scalar=each(2, 0.7), **options)
@@ -97,6 +97,6 @@ for short in COMPARING:
     sample(f"{name}_scalar", normal(), scalar=each(0.1, -1), is_int=False, grad=False)
     for dtype in (*INTEGERS, "bool", "float16", "float64"):
         sample(name, np.array([0, 1, 1], dtype), np.array([1, 1, 0], dtype), grad=False)
-        # Without is_int integers meet the number as floats; else it is cast to their dtype.
+        # Without is_int integers are converted to floats; else the scalar is cast to their dtype.
         sample(f"{name}_scalar", np.array([0, 1, 2], dtype), scalar=0.5, is_int=False, grad=False)
         sample(f"{name}_scalar", np.array([0, 1, 2], dtype), scalar=each(1, 0.5), grad=False)

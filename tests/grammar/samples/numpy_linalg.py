@@ -50,7 +50,7 @@ sample(
 sample("_npi_tensorsolve", GENERAL, np.array([1, 2, 3], "float32"), **LOOSE)
 sample("_npi_tensorsolve", GENERAL.reshape(3, 3, 1), np.array([1, 2, 3], "float32"), **LOOSE)
 sample("_npi_tensorsolve", GENERAL, np.array([1, 2, 3], "float32"), a_axes=(0,), **LOOSE)
-# Signs and orders of singular vectors and eigenvectors are LAPACK's own choice: values that do
+# Signs and orders of singular vectors and eigenvectors depend on LAPACK: values that do
 # not depend on it are compared here, the rest in tests/ops/numpy.
 sample("_npi_eigvals", np.array([[2, 1], [0, 3]], "float32"), grad=False, **LOOSE)
 sample("_npi_eig", np.array([[2, 0], [0, 3]], "float32"), grad=False, **LOOSE)

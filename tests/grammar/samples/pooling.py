@@ -5,7 +5,7 @@ import functools
 from tests.grammar.sampling import distinct, each, normal, uniform
 from tests.grammar.sampling import sample as sample_row
 
-# MXNet keeps the places of maxima, which backward needs, in training mode only.
+# MXNet stores the positions of maxima, which backward needs, only in training mode.
 sample = functools.partial(sample_row, train=True)
 
 KINDS = each("max", "avg", "sum")
@@ -33,7 +33,7 @@ for convention, with_pad in (("valid", True), ("valid", False), ("full", True), 
         pad=each((0, 0), (1, 1)),
         pooling_convention=convention,
         count_include_pad=with_pad,
-        # MXNet's backward divides cut windows by the whole kernel, other than its forward.
+        # MXNet's backward divides border windows by the full kernel size, unlike its forward.
         grad=not (convention == "full" and with_pad),
     )
 sample(

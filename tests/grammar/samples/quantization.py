@@ -58,7 +58,7 @@ sample(
     min_calib_range=-2.5,
     max_calib_range=2.5,
     grad=False,
-    atol=1.01,  # halves round apart
+    atol=1.01,  # halves round differently
 )
 for ends in (ENDS, [([-3.0], [2.0]), ([-1.0], [4.0])]):
     sample(

@@ -1,4 +1,4 @@
-"""Rows of softmax and its kin."""
+"""Rows of softmax and related operators."""
 
 import numpy as np
 
@@ -23,6 +23,6 @@ sample(
 sample("softmax", normal(2, 4), np.array([4, 2], dtype="int32"), use_length=True, numeric=False)
 sample("softmax", normal(2, 4), np.array([1, 3], dtype="int64"), use_length=True, numeric=False)
 sample("SoftmaxActivation", normal(2, 3, 4), mode="channel")
-# Beyond two dimensions MXNet's backward of this mode does not belong to its forward.
+# For more than two dimensions, MXNet's backward of this mode is inconsistent with its forward.
 sample("SoftmaxActivation", normal(2, 3, 4), mode="instance", grad=False)
 sample("SoftmaxActivation", normal(3, 5))

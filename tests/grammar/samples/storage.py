@@ -1,4 +1,4 @@
-"""Rows of operators about storage types; what they do with sparse arrays has its own programs."""
+"""Rows of operators about storage types. Sparse arrays have tests of their own."""
 
 from tests.grammar.sampling import integers, normal, sample
 

@@ -15,7 +15,7 @@ from tests.grammar.surroundings.calls import Call
 
 
 def main() -> int:
-    """Print what differs in each surrounding, and return 1 if anything does."""
+    """Print the differences in each surrounding; return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", default="", help="part of the surroundings' names")
     parser.add_argument("--family", action="append", help="rows of this file of samples/ only")

@@ -17,8 +17,8 @@ from mxnet.runtime.gradients import recorded_node
 from tests.grammar.calling import arrays_of, compose, differentiable, eager_function
 from tests.grammar.sampling import Row
 
-SMALL_SUM = 0.1  # results below may be what is left of larger terms that cancel
-MIXED_PRECISION = 1e5  # roundings from which float16 may stand for float32
+SMALL_SUM = 0.1  # smaller results may be rounding errors of larger terms
+MIXED_PRECISION = 1e5  # rounding limit above which float16 is assumed
 SEED = 7  # of operators that draw random numbers
 CallT = TypeVar("CallT", bound="Call")
 Wrapper = Callable[[Any, Any], Any]  # (F, array or symbol) -> one of the same values
@@ -33,7 +33,7 @@ class Results:
     states: dict[int, np.ndarray] = field(default_factory=dict)
 
     def compare(self, expected: Results, roundings: float) -> None:
-        """Raise if something differs by more than some roundings of its largest value."""
+        """Raise if values differ by more than some roundings of the largest one."""
         assert len(self.outputs) == len(expected.outputs)
         for i, (one, other) in enumerate(zip(self.outputs, expected.outputs, strict=True)):
             _compare(one, other, f"output {i}", roundings)
@@ -59,7 +59,7 @@ def _compare(actual: np.ndarray, expected: np.ndarray, what: str, roundings: flo
 
 
 class Call:
-    """One sample row, as something that forms and surroundings can run."""
+    """A sample row that forms and surroundings can run."""
 
     def __init__(self, row: Row) -> None:
         self.row, self.op = row, registry.get(row.op)
@@ -81,14 +81,14 @@ class Call:
         return arrays_of(self.row)
 
     def like(self, kind: type[CallT]) -> CallT:
-        """Return this call as one of a class that runs it in another way."""
+        """Return this call as an instance of a class that runs it differently."""
         other = object.__new__(kind)
         other.__dict__.update(self.__dict__, real_outputs=self.real_outputs)
         other.__dict__.pop("expected", None)
         return other
 
     def attach(self, arrays: list[NDArray], grad_req: str = "write") -> list[NDArray]:
-        """Attach gradients to those arrays that the row has gradients of."""
+        """Attach gradients to the inputs whose gradients are compared."""
         for i in self.differentiated:
             arrays[i].attach_grad(grad_req)
         return arrays
@@ -142,7 +142,7 @@ class Call:
             autograd.backward([o for o, _ in heads], [g for _, g in heads], **options)
 
     def results(self, outputs: Sequence[NDArray], arrays: Sequence[NDArray]) -> Results:
-        """Return what a call has left in its outputs and in its arrays."""
+        """Return the results that a call has left in its outputs and arrays."""
         return Results(
             [to_numpy(o) for o in outputs],
             {i: arrays[i].grad.asnumpy() for i in self.differentiated},
@@ -160,7 +160,7 @@ class Call:
 
 
 def to_numpy(array: NDArray) -> np.ndarray:
-    """Return the numbers of an array; NumPy has no bfloat16."""
+    """Return the values of an array; NumPy has no bfloat16."""
     return (
         array.astype("float32") if dtypes.is_bfloat16(np.dtype(array.dtype)) else array
     ).asnumpy()
@@ -177,7 +177,7 @@ def is_symbolic(F: Any) -> bool:
 
 
 def recording(call: Call) -> Any:
-    """Return the scope in which a call runs: recorded if it has gradients; seeded."""
+    """Return the scope in which a call runs: seeded, and recorded if it has gradients."""
     mx.random.seed(SEED)
     if call.differentiated:
         return autograd.record(train_mode=call.is_train)

@@ -32,7 +32,7 @@ def second_backward_of_an_executor(call: Call) -> Results:
     results = step(call, executor)
     for gradient in executor.grad_arrays:
         if gradient is not None:
-            gradient[()] = 0  # those of labels are left alone
+            gradient[()] = 0  # gradients of labels are not written
     executor.backward(call.head_gradients(executor.outputs))
     again = {i: executor.grad_dict[call.names[i]].asnumpy() for i in results.gradients}
     return Results(results.outputs, again, results.states)
@@ -47,7 +47,7 @@ def after_a_forward_in_prediction(call: Call) -> Results:
 
 @surrounding(applies=lambda call: call.differentiated)
 def executors_with_shared_arguments(call: Call) -> Results:
-    """The backward of one executor comes after forward and backward of the other."""
+    """Backward of one executor runs after forward and backward of the other."""
     first = bind(call, call.symbol())
     gradients = {n: g.copy() for n, g in first.grad_dict.items() if g is not None}
     reqs = {n: "write" if n in gradients else "null" for n in first.arg_dict}
@@ -63,7 +63,7 @@ def executors_with_shared_arguments(call: Call) -> Results:
 
 
 def _larger_shapes(call: Call) -> dict[str, tuple[int, ...]] | None:
-    """Return input shapes of one more row in the batch, if the operator takes such."""
+    """Return input shapes with one more row in the batch, if the operator accepts them."""
     shapes = {n: a.shape for n, a in zip(call.names, call.row.arrays(), strict=True)}
     symbol = call.symbol()
     first = call.names[:1]
@@ -73,7 +73,7 @@ def _larger_shapes(call: Call) -> dict[str, tuple[int, ...]] | None:
         larger = {n: (shapes[n][0] + 1, *shapes[n][1:]) for n in names}
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # not enough to know all others
+                warnings.simplefilter("ignore")  # not sufficient to infer the others
                 inferred = symbol.infer_shape(**larger)[0]
         except mx.MXNetError:
             continue
@@ -87,7 +87,7 @@ def reshaped_and_back(call: Call) -> Results:
     executor = bind(call, call.symbol())
     original = {n: a.shape for n, a in executor.arg_dict.items()}
     larger = executor.reshape(partial_shaping=True, allow_up_sizing=True, **_larger_shapes(call))
-    with contextlib.suppress(mx.MXNetError):  # larger inputs may not fit one another
+    with contextlib.suppress(mx.MXNetError):  # larger inputs may be incompatible
         step(call, larger)
     back = larger.reshape(partial_shaping=True, allow_up_sizing=True, **original)
     for name, array in zip(call.names, call.arrays(), strict=True):

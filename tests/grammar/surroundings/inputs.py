@@ -1,4 +1,4 @@
-"""Inputs on memory that something else owns, and other ways to ask for gradients."""
+"""Inputs in shared memory, and other ways to request gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plain(form: Form, call: Call) -> Results:
 
 
 class Placed(Call):
-    """A call whose inputs are put somewhere by `place`."""
+    """A call whose inputs are transformed by `place`."""
 
     place: Callable[[np.ndarray], NDArray]
 
@@ -111,7 +111,7 @@ def gradients_added_over_two_backwards(form: Form, call: Call) -> Results:
 
 
 class Retained(Call):
-    """A call whose second backward has to write what the first one wrote."""
+    """A call whose second backward must write the same gradients as the first."""
 
     def attach(self, arrays, grad_req="write"):
         self.attached = super().attach(arrays, grad_req)
@@ -119,7 +119,7 @@ class Retained(Call):
 
     def backward(self, outputs, **options):
         super().backward(outputs, retain_graph=True)
-        for i in self.differentiated:  # zeros: the gradients of labels are left alone
+        for i in self.differentiated:  # zeros: gradients of labels are not written
             self.attached[i].grad[()] = 0
         super().backward(outputs)
 
@@ -167,10 +167,10 @@ THREAD_SECONDS = 60
 
 
 def in_threads(functions: Sequence[Callable]) -> list:
-    """Return what functions return that run in threads of their own at the same time."""
+    """Run functions concurrently, each in a thread, and return their results."""
     results: list = [None] * len(functions)
     errors: list[BaseException] = []
-    ctx, is_np_shape = mx.current_context(), mx.util.is_np_shape()  # facts of a thread
+    ctx, is_np_shape = mx.current_context(), mx.util.is_np_shape()  # thread-local state
 
     def run(number: int, function: Callable) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What users put before and after an operator: their own operators, functions and torch modules."""
+"""Custom operators, functions and torch modules before and after an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks at operators or changes them on the way: monitors, hooks, casts, profiler, checks."""
+"""Monitors, hooks, casts, the profiler and checks around an operator."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ HALF_ROUNDINGS = TOLERANCES[HALF] / float(np.finfo(np.float32).eps)
 
 
 class Watcher:
-    """Something that is there while a block and an executor run."""
+    """Something that is active while a block and an executor run."""
 
     roundings = float(DEFAULT_ROUNDINGS)
 
     def scope(self) -> contextlib.AbstractContextManager:
-        """Return a scope around the making and running of both."""
+        """Return a scope around the creation and the run of both."""
         return contextlib.nullcontext()
 
     def watch_block(self, block: Outer) -> None:
@@ -84,7 +84,7 @@ class Casts(Watcher):
 
 @functools.cache
 def half_precision() -> contextlib.AbstractContextManager:
-    """Return what `amp.init` enters for good."""
+    """Return the scope that `amp.init` enters permanently."""
     return mixed_precision(HALF)
 
 
@@ -114,7 +114,7 @@ def _watched(watchers: tuple[Watcher, ...], call: Call) -> Results:
 
 
 def _may_be_cast(call: Call) -> bool:
-    """Return whether results in 16 bits are comparable: eager casts start from float32 alone."""
+    """Return whether 16-bit results are comparable: eager casts start only from float32."""
     reals = (a.dtype for a in call.row.arrays() if a.dtype.kind == "f")
     return not call.is_random and all(dtype == np.float32 for dtype in reals)
 

@@ -1,4 +1,4 @@
-"""Layers of MXNet's oneDNN backend: files load, run and are saved again; symbols are fused."""
+"""Fused layers of MXNet's oneDNN backend: loading, running, saving, fusing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def close_to(found, wanted, share):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_network_that_mxnet_1_9_1_quantized_gives_its_results(kind):
+def test_network_quantized_by_mxnet_matches_its_results(kind):
     files = f"{HERE}/{kind}-symbol.json", ["data"], f"{HERE}/{kind}-0000.params"
     net = mx.gluon.SymbolBlock.imports(*files)
     found = net(mx.nd.array(RESULTS["data"])).asnumpy()
@@ -30,7 +30,7 @@ def test_a_network_that_mxnet_1_9_1_quantized_gives_its_results(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_module_runs_it_and_finds_the_auxiliary_states(kind, tmp_path):
+def test_module_loads_a_network_quantized_by_mxnet(kind, tmp_path):
     symbol, arguments, auxiliary = mx.model.load_checkpoint(str(HERE / kind), 0)
     assert sorted(symbol.list_auxiliary_states()) == sorted(auxiliary)
     assert len(auxiliary) == 6
@@ -43,7 +43,7 @@ def test_module_runs_it_and_finds_the_auxiliary_states(kind, tmp_path):
     close_to(module.get_outputs()[0].asnumpy(), RESULTS["float"], 0.02)
 
 
-def test_shapes_and_types_are_inferred():
+def test_infer_shape_and_type_of_fused_layers():
     symbol = mx.sym.load(f"{HERE}/tensor-symbol.json")
     shapes, (out,), _ = symbol.infer_shape(data=(2, 4, 8, 8))
     named = dict(zip(symbol.list_arguments(), shapes, strict=True))
@@ -77,8 +77,8 @@ def test_compiled_layers_compute_in_8_bits(kind):
 
 
 @pytest.mark.parametrize("kind", ["residual", "residual_entropy"])
-def test_models_of_quantize_model_mkldnn_give_the_results_of_mxnet_1_9_1(kind):
-    """Additions and relu are part of the layers; sigmoid and leaky run on their real numbers."""
+def test_quantize_model_mkldnn_models_match_mxnet_1_9_1(kind):
+    """Additions and relu are fused into the layers; sigmoid and leaky run in float32."""
     net, data = compiled(kind)
     found = operators(net, data)
     assert found.count("_fused_int8_convolution") == 4 and found.count("_fused_int8_dense") == 2
@@ -89,7 +89,7 @@ def test_models_of_quantize_model_mkldnn_give_the_results_of_mxnet_1_9_1(kind):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "residual"])
-def test_compiled_layers_are_those_that_run_one_by_one(kind, monkeypatch):
+def test_compiled_int8_layers_equal_unoptimized_ones(kind, monkeypatch):
     net, data = compiled(kind)
     fast = net(data).asnumpy()
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
@@ -115,19 +115,19 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_layers_are_errors(name):
+def test_damaged_layers_raise(name):
     with pytest.raises(mx.MXNetError):
         run_changed(*DAMAGE[name])
 
 
-def test_a_normalization_of_another_axis_is_not_folded(monkeypatch):
+def test_batch_norm_of_a_different_axis_is_not_folded(monkeypatch):
     change = '"axis": "1"', '"axis": "3"'
     found = run_changed(*change).asnumpy()
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
     np.testing.assert_allclose(found, run_changed(*change).asnumpy(), rtol=1e-5)
 
 
-def test_outputs_have_the_names_and_ranges_of_mxnet():
+def test_output_names_and_ranges_match_mxnet():
     internals = mx.sym.load(f"{HERE}/tensor-symbol.json").get_internals()
     names = [n for n in internals.list_outputs() if "bn_act" in n or "eltwise" in n]
     layer, dense = "quantized_sg_mkldnn_conv_bn_act_2", names[-1].rsplit("_max", 1)[0]
@@ -137,7 +137,7 @@ def test_outputs_have_the_names_and_ranges_of_mxnet():
     ]
 
 
-def test_fused_layers_cannot_be_called_directly():
+def test_calling_a_fused_layer_directly_raises():
     with pytest.raises(mx.MXNetError, match="loading a file"):
         mx.nd._internal._sg_mkldnn_conv(mx.nd.ones((1,)), num_args=1)
 
@@ -223,8 +223,8 @@ def _run(symbol, args, aux):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_fused_layers_compute_the_same(name):
-    """Also after a round through JSON."""
+def test_fused_layers_equal_the_unfused_graph(name):
+    """Also after a JSON roundtrip."""
     build, wanted = CASES[name]
     symbol = build()
     fused = symbol.get_backend_symbol("MKLDNN")
@@ -240,7 +240,7 @@ def test_fused_layers_compute_the_same(name):
 @pytest.mark.parametrize("mode", ["naive", "none"])
 @pytest.mark.parametrize("name", ["bn act", "add", "two layers", "dense", "attention"])
 def test_fused_layers_are_quantized(name, mode):
-    """Calibrated layers give 8 bits at once and have the range in their attributes."""
+    """Calibrated layers return 8 bits and have the range in their attributes."""
     symbol = CASES[name][0]()
     args, aux = _arrays(symbol)
     data = args["data"]
@@ -287,7 +287,7 @@ def bind(symbol):
     return symbol.bind(mx.cpu(), args, aux_states=aux, grad_req="null")
 
 
-def test_held_layers_are_folded_like_plain_ones(plain):
+def test_layers_in_subgraph_nodes_are_folded_like_plain_ones(plain):
     held = plain.optimize_for("MKLDNN")
     assert '"_sg_mkldnn_conv"' in held.tojson()
     executors = [bind(plain), bind(held)]
@@ -297,7 +297,7 @@ def test_held_layers_are_folded_like_plain_ones(plain):
     assert compiled[0] == compiled[1]
 
 
-def test_held_layers_stay_where_the_pass_is_off(plain, monkeypatch):
+def test_subgraph_nodes_remain_if_the_pass_is_off(plain, monkeypatch):
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
     held = bind(plain.optimize_for("MKLDNN"))
     held.forward(is_train=False)

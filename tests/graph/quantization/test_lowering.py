@@ -1,4 +1,4 @@
-"""Calibrated 8-bit graphs keep their values in 8 bits; others are left as they are."""
+"""Calibrated 8-bit graphs are lowered to fused 8-bit kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def quantized_block(sym, mode="naive", shape=(2, 2, 8, 8), **options):
     return quant.quantize_net_v2(net, calib_mode=mode, **given, **options), data, wanted
 
 
-def test_a_calibrated_network_has_only_fused_nodes():
+def test_calibrated_network_is_lowered_to_fused_nodes_only():
     net, data, wanted = quantized_block(network())
     shown = str(net.compiled(data))
     assert "_contrib_" not in shown and "_fused_int8_add" not in shown
@@ -41,7 +41,7 @@ def test_a_calibrated_network_has_only_fused_nodes():
     np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
 
 
-def test_fused_nodes_compute_what_single_ones_compute(monkeypatch):
+def test_fused_int8_nodes_equal_unfused_ones(monkeypatch):
     net, data, wanted = quantized_block(network())
     fused = net(data).asnumpy()
     monkeypatch.setenv("MXNET_GRAPH_PASSES", "0")
@@ -50,7 +50,7 @@ def test_fused_nodes_compute_what_single_ones_compute(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["none", "naive"])
-def test_arrays_are_joined_in_8_bits(mode):
+def test_concat_runs_in_8_bits(mode):
     x = mx.sym.var("data")
     left = mx.sym.relu(mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="left"))
     right = mx.sym.Convolution(x, kernel=(1, 1), num_filter=2, name="right")
@@ -63,8 +63,8 @@ def test_arrays_are_joined_in_8_bits(mode):
 
 
 @pytest.mark.parametrize("mode", ["none", "naive"])
-def test_a_sum_does_not_change_what_is_read_later(mode):
-    """The block's input is added, and read once more afterwards."""
+def test_in_place_sum_does_not_overwrite_values_used_later(mode):
+    """The block's input is added, and used again afterwards."""
     x = mx.sym.Convolution(mx.sym.var("data"), kernel=(1, 1), num_filter=4, name="first")
     late = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="late")
     early = mx.sym.elemwise_add(x, mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, name="c"))
@@ -73,8 +73,8 @@ def test_a_sum_does_not_change_what_is_read_later(mode):
     np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
 
 
-def test_a_layer_does_not_write_over_its_own_data():
-    """A block that adds its input to a convolution of it: both inputs are one array."""
+def test_in_place_sum_does_not_overwrite_the_layer_input():
+    """A block that adds its input to its convolution: both inputs are one array."""
     x = mx.sym.Convolution(mx.sym.var("data"), kernel=(3, 3), num_filter=4, name="a")
     x = mx.sym.clip(x, a_min=0, a_max=6)
     y = mx.sym.Convolution(x, kernel=(1, 1), num_filter=4, num_group=2, name="b")
@@ -82,14 +82,14 @@ def test_a_layer_does_not_write_over_its_own_data():
     np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.04 * abs(wanted).max())
 
 
-def test_layers_that_stay_in_float32_get_real_numbers():
+def test_float32_layers_receive_dequantized_inputs():
     net, data, wanted = quantized_block(network(), exclude_layers=["a_add", "pool"])
     shown = str(net.compiled(data))
     assert "elemwise_add" in shown and "_fused_int8_dequantize" in shown
     np.testing.assert_allclose(net(data).asnumpy(), wanted, atol=0.06 * abs(wanted).max())
 
 
-def test_nodes_without_calibration_get_integers_with_their_range():
+def test_uncalibrated_nodes_receive_integers_and_ranges():
     data = mx.sym.var("data")
     made = mx.sym.contrib.quantize_v2(data, min_calib_range=-1, max_calib_range=1, name="q")
     total = mx.sym.contrib.quantized_elemwise_add(
@@ -103,7 +103,7 @@ def test_nodes_without_calibration_get_integers_with_their_range():
 
 
 @pytest.mark.parametrize("low", [-1.0, 0.0, 0.25])
-def test_unsigned_ranges_are_the_calibrated_ones(low):
+def test_ranges_of_uint8_outputs_equal_the_calibrated_ones(low):
     quantize = {"out_type": "uint8", "min_calib_range": low, "max_calib_range": 1.5}
     symbol = mx.sym.contrib.quantize_v2(mx.sym.var("x"), **quantize)
     x = mx.nd.array([[0.5, 1.0]])
@@ -112,7 +112,7 @@ def test_unsigned_ranges_are_the_calibrated_ones(low):
     assert [o.asnumpy().tolist() for o in outputs] == [e.asnumpy().tolist() for e in expected]
 
 
-def test_networks_of_any_batch_run():
+def test_lowered_networks_run_with_any_batch_size():
     net, data, _ = quantized_block(network())
     both = net(data).asnumpy()
     # A number between two steps may be rounded to either, by the kernels of a batch size.

@@ -1,4 +1,4 @@
-"""How the tests run ONNX models and compare."""
+"""Helpers to run ONNX models and compare their outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ onnxruntime.set_default_logger_severity(4)
 
 
 def check_files_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the ONNX library check files in this process, which a fork for each would protect.
+    """Check files with the ONNX library in this process, without the fork that protects it.
 
     Files that a test has made are harmless; `test_import.py` and `test_bombs.py` have others.
     """
@@ -47,7 +47,7 @@ def run(model: Any, feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 
 
 def relative_error(found: np.ndarray, wanted: np.ndarray) -> float:
-    """Return the largest difference in units of the largest number."""
+    """Return the largest difference, relative to the largest value."""
     difference = np.abs(found.astype("float64") - wanted).max(initial=0.0)
     return float(difference / max(np.abs(wanted).max(initial=0.0), 1e-12))
 

@@ -1,4 +1,4 @@
-"""Small ONNX files that stand for enormous models: refused soon, in little memory, by all doors."""
+"""Small ONNX files that expand to enormous models raise quickly and with little memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _model(nodes: list, inputs: list, functions: list, constants: list) -> bytes
 
 
 def _calls(depth: int, last: str) -> bytes:
-    """Functions that each call the next one twice; the last calls `last`."""
+    """Functions that each call the next one twice; the last one calls `last`."""
     functions = []
     for i in range(depth):
         callee, domain = (
@@ -51,7 +51,7 @@ def _calls(depth: int, last: str) -> bytes:
 
 
 def _doubling(count: int, first: str, last: str, copies: int = 2) -> bytes:
-    """An array that each node joins with itself."""
+    """A model in which each node concatenates an array with itself."""
     kind = TensorProto.FLOAT if first == "floats" else TensorProto.INT64
     shape = ["n"] if first == "shape" else [2]
     inputs = [helper.make_tensor_value_info("x", kind, shape)]
@@ -80,13 +80,13 @@ REFUSED = {
 
 
 def _used() -> tuple[float, int]:
-    """Return the seconds of computing and the largest megabytes so far, children included."""
+    """Return the CPU seconds and the peak megabytes so far, including children."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(u.ru_utime + u.ru_stime for u in both), max(u.ru_maxrss for u in both) // 1024
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_files_that_explode_are_refused(name: str, tmp_path: pathlib.Path) -> None:
+def test_files_that_expand_to_enormous_models_raise(name: str, tmp_path: pathlib.Path) -> None:
     contrib_onnx.import_model(_doubling(1, "floats", "Identity"))  # all that is loaded once
     seconds, megabytes = _used()
     with pytest.raises(mx.MXNetError):
@@ -96,19 +96,19 @@ def test_files_that_explode_are_refused(name: str, tmp_path: pathlib.Path) -> No
     assert largest - megabytes < MAX_MEGABYTES
 
 
-def test_shapes_that_double_are_not_computed() -> None:
-    """The size of the file's input is not known, so that each number is a name: no list of them."""
+def test_import_does_not_evaluate_repeatedly_doubled_shapes() -> None:
+    """The input size is symbolic, so each number would be a name in a huge list."""
     symbol = contrib_onnx.import_model(_doubling(28, "shape", "Identity"))[0]
     assert symbol.list_outputs()
 
 
-def test_functions_that_a_file_may_have_are_expanded() -> None:
+def test_functions_within_limits_are_expanded() -> None:
     block = contrib_onnx.import_to_gluon(_calls(5, "Relu"))
     assert block(mx.nd.array([-1, 2])).asnumpy().tolist() == [0, 2]
 
 
-def test_tensors_inside_functions_are_checked() -> None:
-    """One that is stored in another file is refused there, too."""
+def test_external_tensors_in_functions_raise() -> None:
+    """Tensors stored in another file raise there, too."""
     tensor = TensorProto(name="t", data_type=TensorProto.FLOAT, dims=[1])
     tensor.data_location = TensorProto.EXTERNAL
     entry = tensor.external_data.add()
@@ -121,15 +121,15 @@ def test_tensors_inside_functions_are_checked() -> None:
         contrib_onnx.import_model(_model([start], [info], [function], []))
 
 
-def test_info_says_what_is_wrong(tmp_path: pathlib.Path, capsys) -> None:
-    """The command reads facts without expanding anything."""
+def test_info_command_reports_the_problem(tmp_path: pathlib.Path, capsys) -> None:
+    """The command does not expand functions."""
     path = tmp_path / "bomb.onnx"
     path.write_bytes(REFUSED["functions that call others twice"])
     assert main(["info", str(path)]) == 1
     assert "problem: its functions stand for 67108863 nodes" in capsys.readouterr().out
 
 
-def test_a_helper_that_computes_too_long_is_stopped() -> None:
+def test_isolated_work_has_a_time_limit() -> None:
     def work() -> bytes:
         while True:
             pass
@@ -138,14 +138,14 @@ def test_a_helper_that_computes_too_long_is_stopped() -> None:
         reading.run_isolated(work, "x")
 
 
-def test_a_helper_that_takes_too_much_memory_is_stopped() -> None:
+def test_isolated_work_has_a_memory_limit() -> None:
     with pytest.raises(FormatError, match="MemoryError"):
         reading.run_isolated(lambda: bytes(1 << 30), "x")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others have no signal for it")
-def test_helpers_end_with_their_parent() -> None:
-    """The helper holds the end of a pipe, which closes when both are gone."""
+def test_isolated_processes_end_with_their_parent() -> None:
+    """The child holds one end of a pipe, which closes when both have ended."""
     code = (
         "import os, time\nfrom mxnet.interop.onnx.importer.reading import run_isolated\n"
         "run_isolated(lambda: (os.write(1, b'!'), time.sleep(100)) and b'', 'x')"

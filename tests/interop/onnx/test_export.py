@@ -1,4 +1,4 @@
-"""Traps of exporting: where MXNet's exporter was silently wrong, and what the API promises."""
+"""ONNX export: cases that MXNet's exporter gets wrong, and the API."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def _check(
     return model
 
 
-def test_fixed_gamma_counts_as_one() -> None:
-    """With fix_gamma, the default, a gamma of 7 is not used."""
+def test_fix_gamma_exports_gamma_as_one() -> None:
+    """With fix_gamma, the default, the value of gamma is not used."""
     symbol = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
     params = {
         "bn_gamma": mx.nd.ones(3) * 7,
@@ -64,8 +64,8 @@ def test_fixed_gamma_counts_as_one() -> None:
 @pytest.mark.parametrize("kind", ["avg", "max", "sum"])
 @pytest.mark.parametrize("with_pad", [True, False])
 @pytest.mark.parametrize("dynamic", [None, [(None, 2, None, None)]])
-def test_full_pooling_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
-    """Cut windows divide by what they cover, with numbers and with dynamic sizes."""
+def test_full_pooling_convention_rounds_up(kind: str, with_pad: bool, dynamic: list | None) -> None:
+    """Windows at the border divide by their covered size, also with dynamic sizes."""
     symbol = mx.sym.Pooling(
         mx.sym.var("data"),
         kernel=(3, 3),
@@ -78,14 +78,14 @@ def test_full_pooling_rounds_up(kind: str, with_pad: bool, dynamic: list | None)
     _check(symbol, {}, _normal(1, 2, 6, 7), dynamic_shapes=dynamic)
 
 
-def test_prelu_has_a_slope_for_each_channel() -> None:
-    """Slopes of images meet the channels, not the last axis."""
+def test_prelu_with_a_slope_for_each_channel() -> None:
+    """Slopes broadcast along the channels, not along the last axis."""
     symbol = mx.sym.LeakyReLU(mx.sym.var("data"), act_type="prelu", name="p")
     _check(symbol, {"p_gamma": mx.nd.array([0.1, 0.5, 0.9])}, _normal(2, 3, 4, 4))
 
 
-def test_training_heads_need_no_label() -> None:
-    """SoftmaxOutput and its kin become what they predict; the label is no input."""
+def test_loss_layers_are_exported_without_label() -> None:
+    """SoftmaxOutput and similar layers become their prediction; the label is not an input."""
     for head in ("SoftmaxOutput", "LogisticRegressionOutput", "LinearRegressionOutput"):
         symbol = getattr(mx.sym, head)(mx.sym.var("data"), name="head")
         shape = (2, 4) if head != "SoftmaxOutput" else (2,)
@@ -94,24 +94,23 @@ def test_training_heads_need_no_label() -> None:
         assert [i.name for i in model.graph.input] == ["data"]
 
 
-def test_defaults_that_json_leaves_out_hold() -> None:
-    """A dense layer flattens and has a bias unless the file says otherwise."""
+def test_attributes_missing_from_json_use_defaults() -> None:
+    """A dense layer flattens and has a bias by default."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=5, name="fc")
     assert "flatten" not in symbol.tojson()
     loaded = mx.sym.load_json(symbol.tojson())
     _check(loaded, {"fc_weight": _normal(5, 12), "fc_bias": _normal(5)}, _normal(2, 3, 4))
 
 
-def test_equal_names_of_nodes_do_not_clash() -> None:
-    """Two nodes of one name, and a node named as a variable, stay apart."""
+def test_duplicate_node_names_do_not_clash() -> None:
+    """Two nodes with one name, and a node named like a variable."""
     data = mx.sym.var("data")
     one = mx.sym.relu(data, name="same")
     two = mx.sym.tanh(one, name="same")
     _check(mx.sym.broadcast_add(two, one, name="data_out"), {}, _normal(2, 3))
 
 
-def test_deconvolution_with_adj_and_with_target_shape() -> None:
-    """Both ways to say the size of the output."""
+def test_deconvolution_with_adj_or_target_shape() -> None:
     for option in ({"adj": (1, 1), "pad": (1, 1)}, {"target_shape": (9, 9)}):
         symbol = mx.sym.Deconvolution(
             mx.sym.var("data"), kernel=(3, 3), stride=(2, 2), num_filter=4, name="d", **option
@@ -119,8 +118,8 @@ def test_deconvolution_with_adj_and_with_target_shape() -> None:
         _check(symbol, {"d_weight": _normal(3, 4, 3, 3)}, _normal(1, 3, 5, 5))
 
 
-def test_upsampling_nearest_and_learned() -> None:
-    """Repeated pixels, and a bilinear kernel that is a parameter."""
+def test_upsampling_nearest_and_bilinear() -> None:
+    """Repeated pixels, and a bilinear kernel as a parameter."""
     nearest = mx.sym.UpSampling(mx.sym.var("data"), scale=2, sample_type="nearest")
     _check(nearest, {}, _normal(1, 2, 3, 4))
     learned = mx.sym.UpSampling(
@@ -129,8 +128,8 @@ def test_upsampling_nearest_and_learned() -> None:
     _check(learned, {"up_weight": _normal(2, 1, 4, 4)}, _normal(1, 2, 4, 4))
 
 
-def test_groups_keep_the_order_of_outputs() -> None:
-    """Outputs come as the group lists them, repeated and direct ones too."""
+def test_group_keeps_the_order_of_outputs() -> None:
+    """Including repeated outputs and inputs as outputs."""
     data = mx.sym.var("data")
     parts = mx.sym.split(data, num_outputs=2, axis=1, name="parts")
     symbol = mx.sym.Group([parts[1], mx.sym.relu(data), data, parts[0], parts[1]])
@@ -148,8 +147,7 @@ def test_parameters_are_inputs_and_initializers() -> None:
     assert model.opset_import[0].version == 13
 
 
-def test_outputs_have_the_names_of_mxnet() -> None:
-    """Names, types and shapes of outputs are those that MXNet's exporter wrote."""
+def test_output_names_types_and_shapes_match_mxnet() -> None:
     recorded = json.loads((HERE / "onnx_exports.json").read_text(encoding="utf-8"))
     models = onnx_exports.cases()
     assert list(recorded) == list(models)
@@ -162,8 +160,8 @@ def test_outputs_have_the_names_of_mxnet() -> None:
         ] == recorded[key], key
 
 
-def test_outputs_of_a_file_have_the_order_of_mxnet(tmp_path: pathlib.Path) -> None:
-    """MXNet sorts them by their nodes and leaves inputs and doubles out, which come last here."""
+def test_order_of_outputs_in_a_file_matches_mxnet(tmp_path: pathlib.Path) -> None:
+    """MXNet sorts outputs by their nodes and omits inputs and duplicates; here these come last."""
     x, y = mx.sym.var("x"), mx.sym.var("y")
     h = mx.sym.exp(x, name="h")
     f, q = mx.sym.sin(h, name="f"), mx.sym.cos(y, name="q")
@@ -191,7 +189,7 @@ def test_outputs_of_a_file_have_the_order_of_mxnet(tmp_path: pathlib.Path) -> No
         mx.onnx.export_model(group, {}, [(2, 3)], output_order="first")
 
 
-def test_a_built_model_has_all_outputs_in_the_order_of_the_group() -> None:
+def test_build_model_keeps_all_outputs_in_group_order() -> None:
     """Converters and backends read outputs by position."""
     x = mx.sym.var("x")
     a = mx.sym.relu(x, name="a")
@@ -204,7 +202,7 @@ def test_a_built_model_has_all_outputs_in_the_order_of_the_group() -> None:
 @pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 4, 3)])
 @pytest.mark.parametrize("is_dynamic", [False, True])
 def test_prelu_of_any_rank(slopes: tuple, shape: tuple, is_dynamic: bool) -> None:
-    """One slope, or one for each channel: the only axis of a vector, the second of others."""
+    """One slope, or one per channel: the only axis of a vector, the second axis of others."""
     gamma = mx.sym.var("p_gamma", shape=slopes)
     symbol = mx.sym.LeakyReLU(mx.sym.var("data"), gamma, act_type="prelu", name="p")
     dynamic = [(None,) * len(shape)] if is_dynamic else None
@@ -231,10 +229,10 @@ class LanguageModel(mx.gluon.HybridBlock):
 @pytest.mark.parametrize("with_states", [True, False])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("sizes", [None, "names"])
-def test_language_models_run_with_other_batches(
+def test_language_models_run_with_different_batch_sizes(
     kind: str, with_states: bool, sizes: str | None, tmp_path: pathlib.Path
 ) -> None:
-    """Batch and time are free, together in data and states; layers and widths are not."""
+    """Batch and time are dynamic in data and states; layers and widths are fixed."""
     net = LanguageModel(getattr(mx.gluon.rnn, kind), layers=2)
     net.initialize()
     net.hybridize()
@@ -267,8 +265,8 @@ def test_language_models_run_with_other_batches(
         assert_equal_outputs(run(target, feed), [o.asnumpy() for o in outputs])
 
 
-def test_zeros_of_unknown_size_are_refused_where_they_are_needed() -> None:
-    """States of unrolled cells have the size of the batch, which no node of the graph gives."""
+def test_zeros_of_dynamic_size_raise() -> None:
+    """States of unrolled cells have the batch size, which no node of the graph provides."""
     cell = mx.gluon.rnn.LSTMCell(3, input_size=4)
     outputs, _ = cell.unroll(2, mx.sym.var("data"), merge_outputs=True)
     params = {n: mx.nd.ones(p.shape) for n, p in cell.collect_params().items()}
@@ -277,7 +275,7 @@ def test_zeros_of_unknown_size_are_refused_where_they_are_needed() -> None:
 
 
 class CenterDecoder(mx.gluon.HybridBlock):
-    """Boxes around the largest points of heat maps, as CenterNet computes them."""
+    """Boxes around the maxima of heat maps, as in CenterNet."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -313,8 +311,8 @@ class CenterDecoder(mx.gluon.HybridBlock):
 
 
 @pytest.mark.parametrize("sizes", [None, [(None, 4, None, None)]])
-def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
-    """Shapes, largest elements and indices in several axes, with numbers and dynamic sizes."""
+def test_center_point_decoder_is_exported(sizes: list | None, tmp_path: pathlib.Path) -> None:
+    """Shapes, top-k and multi-axis indices, with fixed and dynamic sizes."""
     net = CenterDecoder(5)
     net.initialize()
     net.hybridize()
@@ -337,8 +335,8 @@ def test_center_points_are_exported(sizes: list | None, tmp_path: pathlib.Path) 
         )
 
 
-def test_dynamic_batch_runs_with_any_size() -> None:
-    """One file serves all batch sizes; the size has the name that was given."""
+def test_dynamic_batch_size() -> None:
+    """One file runs with all batch sizes; the dimension has the requested name."""
     net = mx.gluon.nn.HybridSequential()
     net.add(mx.gluon.nn.Conv2D(4, 3, activation="relu"), mx.gluon.nn.Flatten())
     net.add(mx.gluon.nn.Dense(3), mx.gluon.nn.LayerNorm())
@@ -355,8 +353,8 @@ def test_dynamic_batch_runs_with_any_size() -> None:
 
 
 @pytest.mark.parametrize("opset", [12, 13, 17, 18, 21])
-def test_opset_is_the_one_that_was_asked_for(opset: int) -> None:
-    """Axes as attributes or inputs, LayerNormalization where it exists."""
+def test_models_use_the_requested_opset(opset: int) -> None:
+    """Axes as attributes or inputs, LayerNormalization if available."""
     x = mx.sym.LayerNorm(mx.sym.var("data"), name="ln")
     x = mx.sym.softmax(mx.sym.sum(mx.sym.expand_dims(x, axis=1), axis=1), axis=0)
     x = mx.sym.max(mx.sym.concat(*mx.sym.split(x, num_outputs=2, axis=1), dim=0), axis=1)
@@ -383,7 +381,7 @@ def test_loops_and_branches_are_exported() -> None:
 
 
 def test_gluon_recurrent_layers_are_exported() -> None:
-    """Weights that a graph packs itself are packed at export."""
+    """Weights that the graph packs are packed at export."""
     for layer in (mx.gluon.rnn.LSTM(3, 2, bidirectional=True), mx.gluon.rnn.GRU(3)):
         layer.initialize()
         layer.hybridize()
@@ -397,8 +395,8 @@ def test_gluon_recurrent_layers_are_exported() -> None:
         assert_equal_outputs(run(model, feed), [wanted])
 
 
-def test_files_and_dicts_are_taken(tmp_path: pathlib.Path) -> None:
-    """Paths, a dict with prefixes and a pair of dicts mean the same."""
+def test_export_accepts_files_and_dicts(tmp_path: pathlib.Path) -> None:
+    """Paths, a dict with prefixes and a pair of dicts are equivalent."""
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     args = {"fc_weight": _normal(2, 3), "fc_bias": _normal(2)}
     mx.model.save_checkpoint(str(tmp_path / "m"), 1, symbol, args, {})
@@ -415,8 +413,8 @@ def test_files_and_dicts_are_taken(tmp_path: pathlib.Path) -> None:
     assert files[0] == files[1] == files[2]
 
 
-def test_what_cannot_be_exported_leaves_no_file(tmp_path: pathlib.Path) -> None:
-    """The error names operator and node, and what is written appears whole or not at all."""
+def test_failed_export_raises_and_leaves_no_file(tmp_path: pathlib.Path) -> None:
+    """The error names operator and node, and the file is written atomically."""
     target = tmp_path / "x.onnx"
     symbol = mx.sym.linalg.gelqf(mx.sym.var("data"), name="lq")
     with pytest.raises(UnsupportedExport, match=r"_linalg_gelqf.*'lq'"):
@@ -431,7 +429,7 @@ def test_what_cannot_be_exported_leaves_no_file(tmp_path: pathlib.Path) -> None:
 
 
 class _Attention(mx.gluon.HybridBlock):
-    """A layer of BERT as GluonNLP writes it: positions, masked self-attention, normalization."""
+    """A BERT layer as in GluonNLP: positions, masked self-attention, normalization."""
 
     def __init__(self, heads: int, units: int) -> None:
         super().__init__(prefix="bert_")
@@ -460,8 +458,7 @@ class _Attention(mx.gluon.HybridBlock):
         return self.norm(self.out(F.transpose(made, axes=(1, 0, 2))) + x)
 
 
-def test_attention_runs_with_any_batch_and_length() -> None:
-    """Batch and sequence length are names in the file, and both may change."""
+def test_attention_with_dynamic_batch_and_length() -> None:
     net = _Attention(2, 8)
     net.initialize(mx.init.Normal(0.5))
     net.hybridize()
@@ -482,8 +479,8 @@ def test_attention_runs_with_any_batch_and_length() -> None:
 
 
 @pytest.mark.parametrize("codes", [(0, -3, -2), (-4, -1, 2, -2), (0, 0, -4, 2, -1), (-3, -1)])
-def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
-    """Copied, merged and split sizes are computed when the model runs."""
+def test_reshape_codes_with_dynamic_sizes(codes: tuple[int, ...]) -> None:
+    """Copied, merged and split sizes are computed at run time."""
     symbol = mx.sym.reshape(mx.sym.var("data"), shape=codes)
     model = build_model(symbol, {}, [(None, None, 6)])
     for shape in ((4, 3, 6), (2, 5, 6)):
@@ -492,7 +489,7 @@ def test_reshape_codes_hold_for_dynamic_sizes(codes: tuple[int, ...]) -> None:
         assert_equal_outputs(run(model, {"data": data.asnumpy()}), [wanted])
 
 
-def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.Path) -> None:
+def test_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib.Path) -> None:
     """Its parameter file holds no arrays at all."""
     block = mx.gluon.nn.HybridLambda("relu")
     block.hybridize()
@@ -514,10 +511,10 @@ def test_a_block_without_parameters_is_exported_from_its_files(tmp_path: pathlib
     ],
     ids=["all", "all but channels", "first"],
 )
-def test_dynamic_export_frees_every_size_that_the_model_allows(
+def test_dynamic_export_frees_only_sizes_the_weights_do_not_fix(
     layer: mx.gluon.Block, sizes: list, tmp_path: pathlib.Path
 ) -> None:
-    """MXNet frees all of them, also those that its weights fix."""
+    """MXNet makes all sizes dynamic, including those that the weights fix."""
     layer.initialize()
     target = str(tmp_path / "net.onnx")
     params = {n: p.data() for n, p in layer.collect_params().items()}
@@ -527,7 +524,7 @@ def test_dynamic_export_frees_every_size_that_the_model_allows(
     assert [d.dim_param or d.dim_value for d in shape.dim] == sizes
 
 
-def test_the_exporter_is_at_the_places_of_older_versions() -> None:
+def test_exporter_module_paths_of_older_versions() -> None:
     """`MXNetGraph` makes a graph that `GraphProto` reads."""
     from mxnet.contrib.onnx.mx2onnx.export_model import export_model
     from mxnet.contrib.onnx.mx2onnx.export_onnx import MXNetGraph
@@ -555,13 +552,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_operators_that_are_not_exported_say_why(name):
+def test_unsupported_operators_raise_with_the_reason(name):
     build, why = REFUSED[name]
     with pytest.raises(NotImplementedError, match=f"operator {name} .*{why}"):
         build_model(build(mx.sym.var("a"), mx.sym.var("b")), {}, [(4, 2, 5), (2, 3)])
 
 
-def test_correlation_needs_the_size_of_pictures():
+def test_correlation_with_dynamic_image_size_raises():
     flow = mx.sym.Correlation(mx.sym.var("a"), mx.sym.var("b"), pad_size=1)
     shapes = {"a": (1, 2, 4, 4), "b": (1, 2, 4, 4)}
     build_model(flow, {}, shapes)
@@ -612,7 +609,7 @@ def quantized_files(tmp_path, granularity, mode="naive"):
 
 
 @pytest.mark.parametrize("granularity", ["tensor-wise", "channel-wise"])
-def test_a_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
+def test_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
     file, data, found, wanted = quantized_files(tmp_path, granularity)
     onnx.checker.check_model(onnx.load(file), full_check=True)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -621,7 +618,7 @@ def test_a_quantized_network_runs_in_onnxruntime(tmp_path, granularity):
     np.testing.assert_allclose(there, wanted, atol=0.08 * abs(wanted).max())
 
 
-def test_weights_are_integers_with_a_scale_for_each_filter(tmp_path):
+def test_quantized_weights_are_int8_with_a_scale_for_each_filter(tmp_path):
     file, *_ = quantized_files(tmp_path, "channel-wise")
     model = onnx.load(file)
     arrays = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
@@ -632,7 +629,7 @@ def test_weights_are_integers_with_a_scale_for_each_filter(tmp_path):
     assert not [n for n in model.graph.node if n.op_type == "Abs"]  # ranges are constants
 
 
-def test_onnxruntime_makes_integer_operators_of_it(tmp_path):
+def test_onnxruntime_fuses_quantized_layers_to_integer_operators(tmp_path):
     file, *_ = quantized_files(tmp_path, "channel-wise")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED

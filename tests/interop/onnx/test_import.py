@@ -1,4 +1,4 @@
-"""Importing ONNX files: what we export, what torch exports, and what cannot be trusted."""
+"""ONNX import: our exports, torch's exports, and malicious files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Recurrent(nn.Module):
 
 
 class _Residual(nn.Module):
-    """Convolutions, depthwise ones too, with normalization and a residual."""
+    """Convolutions, including depthwise ones, with normalization and a residual."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,8 +86,7 @@ class _Residual(nn.Module):
     ],
     ids=["encoder", "recurrent", "residual"],
 )
-def test_files_of_torch_run_here(module: type, data: torch.Tensor) -> None:
-    """What torch's exporter writes gives torch's numbers."""
+def test_imported_torch_models_match_torch(module: type, data: torch.Tensor) -> None:
     torch.manual_seed(0)
     theirs = module()
     block = contrib_onnx.import_to_gluon(_torch_file(theirs, data))
@@ -96,8 +95,7 @@ def test_files_of_torch_run_here(module: type, data: torch.Tensor) -> None:
     assert relative_error(found.asnumpy(), wanted) < 1e-5
 
 
-def test_exported_model_is_imported_for_modules(tmp_path: pathlib.Path) -> None:
-    """What goes out and comes back computes the same in a Module."""
+def test_exported_model_runs_in_a_module_after_import(tmp_path: pathlib.Path) -> None:
     net = mx.gluon.model_zoo.vision.get_model("mobilenetv2_0.25", classes=5)
     net.initialize(mx.init.Xavier())
     net.hybridize()
@@ -114,8 +112,8 @@ def test_exported_model_is_imported_for_modules(tmp_path: pathlib.Path) -> None:
     assert relative_error(module.get_outputs()[0].asnumpy(), wanted) < 1e-6
 
 
-def test_metadata_lists_inputs_without_parameters(tmp_path: pathlib.Path) -> None:
-    """Names and shapes of what the model takes and gives."""
+def test_get_model_metadata_excludes_parameters(tmp_path: pathlib.Path) -> None:
+    """Names and shapes of the model's inputs and outputs."""
     path = tmp_path / "fc.onnx"
     symbol = mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2, name="fc")
     params = {"fc_weight": mx.nd.ones((2, 3)), "fc_bias": mx.nd.zeros(2)}
@@ -133,7 +131,7 @@ def _model(nodes: list, tensors: list = ()) -> onnx.ModelProto:
 
 
 def _with_claim(dims: list[int]) -> bytes:
-    """Return a model whose parameter claims another shape than it has."""
+    """Return a model whose parameter declares a wrong shape."""
     tensor = numpy_helper.from_array(np.ones((2, 2), np.float32), "w")
     del tensor.dims[:]
     tensor.dims.extend(dims)
@@ -161,22 +159,22 @@ def _with_external_file() -> bytes:
     ],
     ids=["empty", "text", "zeros", "huge", "negative", "external"],
 )
-def test_files_that_cannot_be_trusted_are_refused(content: bytes, said: str) -> None:
-    """The error says what is wrong; nothing of the claimed size is allocated."""
+def test_malicious_files_raise(content: bytes, said: str) -> None:
+    """The error gives the reason; the claimed size is not allocated."""
     with pytest.raises(FormatError, match=said):
         contrib_onnx.import_model(content)
 
 
-def test_cut_files_are_refused() -> None:
-    """A file that ends early never gives a model, wherever it is cut."""
+def test_truncated_files_raise() -> None:
+    """A truncated file never loads, wherever it ends."""
     whole = _model([helper.make_node("Relu", ["x"], ["y"])]).SerializeToString()
     for length in range(0, len(whole) - 1, 7):
         with pytest.raises(MXNetError):
             contrib_onnx.import_model(whole[:length])
 
 
-def test_damaged_files_never_escape_as_other_errors() -> None:
-    """Whatever bytes are changed, the file is read or refused with an MXNetError."""
+def test_damaged_files_load_or_raise_mxnet_error() -> None:
+    """Whatever bytes are changed, the file loads or raises an MXNetError."""
     weight = numpy_helper.from_array(np.ones((2, 2), np.float32), "weight")
     nodes = [
         helper.make_node("Gemm", ["x", "weight"], ["h"], transB=1, name="dense"),
@@ -196,8 +194,8 @@ def test_damaged_files_never_escape_as_other_errors() -> None:
     assert refused > 50
 
 
-def test_constants_that_would_fill_the_memory_are_refused() -> None:
-    """A tiny file may ask for a terabyte."""
+def test_huge_constants_raise() -> None:
+    """A tiny file can request a terabyte."""
     shape = numpy_helper.from_array(np.array([2**20, 2**20], np.int64), "shape")
     nodes = [
         helper.make_node("ConstantOfShape", ["shape"], ["big"]),
@@ -207,16 +205,16 @@ def test_constants_that_would_fill_the_memory_are_refused() -> None:
         contrib_onnx.import_model(_model(nodes, [shape]).SerializeToString())
 
 
-def test_a_file_that_crashes_the_onnx_library_is_survived() -> None:
-    """Its C++ shape inference reads beyond the shape for this axis, in a process of its own."""
+def test_crashes_of_the_onnx_library_are_isolated() -> None:
+    """Its C++ shape inference reads out of bounds for this axis, in a subprocess."""
     scale = numpy_helper.from_array(np.ones(2, np.float32), "scale")
     node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], axis=2**31)
-    with contextlib.suppress(MXNetError):  # what matters is that this line is left at all
+    with contextlib.suppress(MXNetError):  # it must only not crash this process
         contrib_onnx.import_model(_model([node], [scale]).SerializeToString())
 
 
-def test_isolated_work_returns_results_and_raises_errors_and_crashes() -> None:
-    """Answers, errors and crashes of isolated work."""
+def test_run_isolated_returns_results_and_raises_errors() -> None:
+    """Results, errors and crashes of isolated work."""
     assert run_isolated(lambda: b"x" * 3_000_000, "file") == b"x" * 3_000_000
     with pytest.raises(FormatError, match=r"file is not a valid ONNX model: .*by zero"):
         run_isolated(lambda: b"%d" % (1 // 0), "file")
@@ -225,21 +223,21 @@ def test_isolated_work_returns_results_and_raises_errors_and_crashes() -> None:
 
 
 @pytest.mark.parametrize("op_type", ["RandomUniformLike", "RandomNormalLike", "Bernoulli"])
-def test_random_numbers_in_the_shape_of_an_array(op_type: str) -> None:
+def test_random_like_operators_keep_the_shape_of_their_input(op_type: str) -> None:
     model = _model([helper.make_node(op_type, ["x"], ["y"])])
     symbol, _, _ = contrib_onnx.import_model(model.SerializeToString())
     x = mx.nd.ones([d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim])
     assert symbol.bind(mx.cpu(), {"x": x}).forward()[0].shape == x.shape
 
 
-def test_unknown_operators_are_named() -> None:
+def test_unknown_operators_raise_with_their_name() -> None:
     """The error names the operator and the node."""
     node = helper.make_node("StringNormalizer", ["x"], ["y"], name="clean")
     with pytest.raises(MXNetError, match="StringNormalizer"):
         contrib_onnx.import_model(_model([node]).SerializeToString())
 
 
-def test_imports_what_mxnet_imports() -> None:
+def test_supports_all_operators_that_mxnet_imports() -> None:
     """All 97 ONNX operators that MXNet 1.9.1 imports have a row."""
     from mxnet.interop.onnx.importer.value import importers
 

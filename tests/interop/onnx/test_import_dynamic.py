@@ -1,4 +1,4 @@
-"""Importing what runs differently each time: loops, branches, sequences, sizes of any length."""
+"""ONNX import of dynamic models: loops, branches, sequences, dynamic sizes."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def _loop_body(nodes: list, more: str = "go") -> onnx.GraphProto:
     )
 
 
-def test_a_loop_runs_as_often_as_an_input_says() -> None:
-    """The count is data, and a condition may end the loop before."""
+def test_loop_with_a_dynamic_trip_count_and_condition() -> None:
+    """The count is data, and the condition can end the loop earlier."""
     limit = numpy_helper.from_array(np.array(20.0, np.float32), "limit")
     body = _loop_body(
         [
@@ -74,7 +74,7 @@ def test_a_loop_runs_as_often_as_an_input_says() -> None:
     assert _check(_model(graph), np.array(30), data)[1].shape == (4, 2)
 
 
-def test_a_counted_loop_becomes_foreach() -> None:
+def test_loop_with_a_constant_trip_count_becomes_foreach() -> None:
     """A constant count and no condition: the step number is an input of the body."""
     body = _loop_body(
         [
@@ -97,8 +97,8 @@ def test_a_counted_loop_becomes_foreach() -> None:
     assert "_foreach" in symbol.tojson()
 
 
-def test_a_branch_sees_values_from_outside() -> None:
-    """Both branches use the input of the model and constants of their own."""
+def test_branches_use_values_of_the_outer_graph() -> None:
+    """Both branches use the model's input, and constants of their own."""
     one = numpy_helper.from_array(np.ones(2, np.float32), "one")
     then = helper.make_graph([node("Add", ["x", "one"], ["a"])], "t", [], [info("a", FLOAT, [2])])
     other = helper.make_graph(
@@ -119,8 +119,8 @@ def test_a_branch_sees_values_from_outside() -> None:
         _check(_model(graph), np.array(chosen), np.array([5, 6], np.float32))
 
 
-def test_a_scan_goes_backward_along_any_axis() -> None:
-    """Running sums over axis 1 from its end, stacked along axis 1 again."""
+def test_scan_in_reverse_direction_along_any_axis() -> None:
+    """Reverse running sums over axis 1, stacked along axis 1."""
     body = helper.make_graph(
         [node("Add", ["s", "x"], ["s2"]), node("Identity", ["s2"], ["y"])],
         "body",
@@ -148,8 +148,8 @@ def test_a_scan_goes_backward_along_any_axis() -> None:
     _check(_model(graph), np.zeros(2, np.float32), data)
 
 
-def test_sequences_leave_no_trace() -> None:
-    """Split to a sequence, insert, take one, join the rest."""
+def test_sequence_operators_are_resolved_at_import() -> None:
+    """Split to a sequence, insert, index, concatenate."""
     at = numpy_helper.from_array(np.array(1), "at")
     nodes = [
         node("SplitToSequence", ["x"], ["seq"], axis=0, keepdims=1),
@@ -163,7 +163,7 @@ def test_sequences_leave_no_trace() -> None:
     _check(_model(graph), np.arange(6, dtype=np.float32).reshape(3, 2))
 
 
-def test_functions_of_a_file_are_expanded() -> None:
+def test_functions_of_a_file_are_expanded_with_attributes() -> None:
     """A function with an attribute, called twice."""
     function = helper.make_function(
         "mine",
@@ -191,8 +191,8 @@ def test_functions_of_a_file_are_expanded() -> None:
     np.testing.assert_array_equal(_check(model, np.ones(2, np.float32))[0], [10, 10])
 
 
-def test_functions_that_call_themselves_are_refused() -> None:
-    """A file may not define an endless model."""
+def test_recursive_functions_raise() -> None:
+    """Expanding them would not terminate."""
     function = helper.make_function(
         "mine",
         "again",
@@ -218,7 +218,7 @@ def test_functions_that_call_themselves_are_refused() -> None:
 
 
 class _Decoder(nn.Module):
-    """Causal attention as small language models write it: every size is computed."""
+    """Causal attention as in small language models: every size is computed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ class _Decoder(nn.Module):
 
 
 class _Resized(nn.Module):
-    """A convolution, twice the size, and back to the size of the input."""
+    """A convolution, upsampling by 2, and downsampling to the input size."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,8 +256,8 @@ class _Resized(nn.Module):
     ],
     ids=["decoder", "resized"],
 )
-def test_files_with_dynamic_sizes_run_at_any_size(module: type, axes: tuple, datas: list) -> None:
-    """One import serves all batch sizes, lengths and pictures."""
+def test_models_with_dynamic_axes_run_with_any_size(module: type, axes: tuple, datas: list) -> None:
+    """One import runs with all batch sizes, lengths and image sizes."""
     torch.manual_seed(0)
     theirs = module().eval()
     dynamic = {"x": {i: n for i, n in enumerate(axes) if n}}
@@ -273,8 +273,7 @@ def test_files_with_dynamic_sizes_run_at_any_size(module: type, axes: tuple, dat
         assert relative_error(found, theirs(data).detach().numpy()) < 1e-5
 
 
-def test_sequences_of_unknown_length_are_refused() -> None:
-    """The error says what is needed."""
+def test_sequences_of_unknown_length_raise() -> None:
     graph = helper.make_graph(
         [node("ConcatFromSequence", ["s"], ["y"], axis=0)],
         "g",
@@ -285,14 +284,14 @@ def test_sequences_of_unknown_length_are_refused() -> None:
         contrib_onnx.import_model(_model(graph).SerializeToString())
 
 
-def test_files_of_the_newer_exporter_run_here() -> None:
-    """torch's exporter of today writes functions, newer operators and names for sizes."""
+def test_imported_models_of_torch_dynamo_exporter_match_torch() -> None:
+    """It writes functions, newer operators and symbolic sizes."""
     pytest.importorskip("onnxscript")
     torch.manual_seed(0)
     theirs, data = _Decoder().eval(), torch.arange(12).reshape(2, 6)
     sizes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("time", min=2, max=60)}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch, about itself
+        warnings.simplefilter("ignore")  # torch warns about its own deprecations
         program = torch.onnx.export(
             theirs, (data,), dynamo=True, dynamic_shapes=(sizes,), verbose=False
         )

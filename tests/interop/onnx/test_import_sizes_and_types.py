@@ -1,4 +1,4 @@
-"""Import of single nodes whose sizes are not known, and of integers that MXNet lacks."""
+"""ONNX import of nodes with unknown sizes, and of integer types that MXNet lacks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _import_and_run(model: onnx.ModelProto, array: np.ndarray) -> list[np.ndarra
 
 
 def _check_both_ways(model: onnx.ModelProto, x: np.ndarray, is_dynamic: bool = True) -> None:
-    """Compare a block, and its export with numbers and with dynamic sizes, with onnxruntime."""
+    """Compare a block, and its export with fixed and dynamic sizes, with onnxruntime."""
     expected = run(model, {"x": x})
     symbol, args, aux = mx.contrib.onnx.import_model(model.SerializeToString())
     results = [_import_and_run(model, x)]
@@ -67,8 +67,8 @@ def _check_both_ways(model: onnx.ModelProto, x: np.ndarray, is_dynamic: bool = T
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("op_type", ["Hardmax", "Softmax", "LogSoftmax"])
-def test_softmax_of_any_axis(op_type: str, shape: tuple) -> None:
-    """Before opset 13 the axes from `axis` on count as one."""
+def test_softmax_along_any_axis(op_type: str, shape: tuple) -> None:
+    """Before opset 13 the axes from `axis` on are flattened."""
     for opset, axis in ((11, 0), (11, 1), (11, 2), (11, None), (13, -1), (13, 0), (13, 1)):
         attrs = {} if axis is None else {"axis": axis}
         node = helper.make_node(op_type, ["x"], ["y"], **attrs)
@@ -76,8 +76,8 @@ def test_softmax_of_any_axis(op_type: str, shape: tuple) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_graph_of_only_a_shape_node_is_imported(shape: tuple) -> None:
-    """A known shape is still computed from its input, which the block takes."""
+def test_graph_with_only_a_shape_node_is_imported(shape: tuple) -> None:
+    """A known shape is still computed from the input, which stays an argument."""
     for attrs in ({}, {"start": 1}, {"start": -2, "end": -1}):
         node = helper.make_node("Shape", ["x"], ["y"], **attrs)
         model = _model([node], shape, {"y": (INT64, (None,))}, opset=15)
@@ -85,8 +85,8 @@ def test_a_graph_of_only_a_shape_node_is_imported(shape: tuple) -> None:
         assert mx.contrib.onnx.import_model(model.SerializeToString())[0].list_inputs() == ["x"]
 
 
-def test_a_block_takes_inputs_that_only_gave_their_shape() -> None:
-    """As many arguments as the file has inputs, though nothing reads this one."""
+def test_inputs_used_only_for_their_shape_remain_inputs() -> None:
+    """The block takes as many arguments as the file has inputs."""
     nodes = [
         helper.make_node("Shape", ["x"], ["s"]),
         helper.make_node("Add", ["s", "c"], ["y"]),
@@ -111,7 +111,7 @@ def test_prelu_slopes_broadcast(slopes: tuple) -> None:
     ("shape", "slopes"), [((4,), (4,)), ((4,), (1,)), ((3, 4), (4,)), ((3, 4), (3, 1))]
 )
 def test_prelu_slopes_of_vectors_and_matrices(shape: tuple, slopes: tuple) -> None:
-    """A slope for each column, or for each row."""
+    """One slope per column, or per row."""
     slope = np.random.RandomState(1).uniform(0.1, 1, slopes).astype("float32")
     node = helper.make_node("PRelu", ["x", "slope"], ["y"])
     x = np.random.RandomState(2).standard_normal(shape).astype("float32")
@@ -120,8 +120,8 @@ def test_prelu_slopes_of_vectors_and_matrices(shape: tuple, slopes: tuple) -> No
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.5, 1.0])
-def test_dropout_of_any_ratio_passes_data_on(ratio: float) -> None:
-    """Also 1, for which onnxruntime has no answer; the mask is true everywhere."""
+def test_dropout_of_any_ratio_returns_its_input(ratio: float) -> None:
+    """Also for ratio 1, which onnxruntime does not support; the mask is all true."""
     node = helper.make_node("Dropout", ["x", "ratio"], ["y", "mask"])
     kinds = {"y": (FLOAT, (2, 3, 4)), "mask": (BOOL, (2, 3, 4))}
     model = _model([node], (2, 3, 4), kinds, opset=12, ratio=np.float32(ratio))
@@ -135,8 +135,8 @@ def test_dropout_of_any_ratio_passes_data_on(ratio: float) -> None:
         np.testing.assert_array_equal(run(again, {"x": X})[0], X)
 
 
-def test_equal_parts_have_the_name_of_their_node() -> None:
-    """The outputs are those of MXNet's split."""
+def test_outputs_of_split_are_named_after_their_node() -> None:
+    """The outputs have the names of MXNet's split."""
     node = helper.make_node("Split", ["x"], ["a", "b"], "parts", axis=2)
     model = _model([node], (2, 3, 4), {"a": (FLOAT, (2, 3, 2)), "b": (FLOAT, (2, 3, 2))})
     symbol = mx.contrib.onnx.import_model(model.SerializeToString())[0]
@@ -150,8 +150,8 @@ WIDE = {"int16": "int32", "uint16": "int32", "uint32": "int64", "uint64": "int64
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_integers_come_in_the_next_wider_type(name: str) -> None:
-    """Inputs, parameters and results; sums wrap around as in the narrow type; said once."""
+def test_unsupported_integer_types_become_the_next_wider_type(name: str) -> None:
+    """Inputs, parameters and results; sums wrap around as in the narrow type. Warns once."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(name))
     top = min(np.iinfo(name).max, np.iinfo("int64").max)
     nodes = [
@@ -174,8 +174,8 @@ def test_integers_come_in_the_next_wider_type(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["int16", "uint16", "uint32"])
-def test_casts_wrap_around(name: str) -> None:
-    """A cast keeps the low bits, as NumPy's does."""
+def test_casts_to_narrow_integers_wrap_around(name: str) -> None:
+    """A cast keeps the low bits, as in NumPy."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(name))
     node = helper.make_node("Cast", ["x"], ["y"], to=kind)
     x = np.array([-1, 40000, 70000, 2**33 + 5, -(2**16) - 3])
@@ -185,8 +185,8 @@ def test_casts_wrap_around(name: str) -> None:
     np.testing.assert_array_equal(output, x.astype(name).astype(WIDE[name]))
 
 
-def test_numbers_beyond_int64_are_refused() -> None:
-    """A parameter of 2**63 has no place in MXNet; one below it has."""
+def test_integers_beyond_int64_raise() -> None:
+    """A parameter of 2**63 raises; a smaller one does not."""
     node = helper.make_node("Identity", ["c"], ["y"])
     for number in (2**63 - 1, 2**63):
         kinds = {"y": (TensorProto.UINT64, (1,))}
@@ -201,8 +201,7 @@ def test_numbers_beyond_int64_are_refused() -> None:
         assert array.asnumpy().tolist() == [number]
 
 
-def test_models_of_other_types_are_imported_silently() -> None:
-    """Nothing is said of types that MXNet has."""
+def test_supported_types_are_imported_without_warning() -> None:
     node = helper.make_node("Relu", ["x"], ["y"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

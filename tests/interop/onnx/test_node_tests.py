@@ -1,4 +1,4 @@
-"""The node tests of the ONNX project: all pass but those that are excluded with a reason."""
+"""The node tests of the ONNX project. Exclusions are listed with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mxnet.interop.onnx.importer.walk import Importer
 from tests.batches import check_each
 from tests.interop.onnx.running import check_files_here, run
 
-# Cases that are not imported, by what is in their name or their message, and why.
+# Excluded cases, by a part of their name or error message, with the reason.
 EXCLUDED = {
     r"(?i)float8|int4|int2\b|int2_|float4|e4m3|e5m2|e8m0": "MXNet has no type of this kind",
     r"bitcast_uint(32|16)_to": "MXNet has these numbers in a type of another size",
@@ -32,7 +32,7 @@ EXCLUDED = {
     r"if_seq|if_opt|loop13_seq|loop16": "sequences whose length depends on values",
     r"affine_grid.*expanded": "a rank that depends on values",
 }
-# Cases with such names that pass all the same.
+# Cases with such names that pass nevertheless.
 NOT_EXCLUDED = {
     *(f"test_attention_4d_{n}" for n in ("fp16", "gqa_with_past_and_present_fp16")),
     *(f"test_attention_4d_{n}_expanded" for n in ("fp16", "gqa_with_past_and_present_fp16")),
@@ -77,7 +77,7 @@ def _imported(case: Any, feed: dict[str, np.ndarray]) -> tuple:
 
 
 def _arrays(side: Any) -> list[Any]:
-    """Return what a case gives as arrays and lists of arrays; some give protocol buffers."""
+    """Return the values of a case as arrays and lists of arrays; some are protocol buffers."""
     proto, to_array = onnx.TensorProto, onnx.numpy_helper.to_array
     return [to_array(a) if isinstance(a, proto) else a for a in side]
 
@@ -89,7 +89,7 @@ def _to_ndarray(array: np.ndarray) -> mx.nd.NDArray:
 
 
 def _held_type(dtype: np.dtype) -> np.dtype:
-    """Return the type in which MXNet holds integers that it lacks."""
+    """Return the dtype that MXNet uses for integer types that it lacks."""
     return WIDER_TYPES.get(dtype, dtype)
 
 
@@ -131,8 +131,8 @@ def cases() -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every case that is not excluded gives its outputs: values, shapes, dtypes."""
+def test_onnx_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare values, shapes and dtypes of every case that is not excluded."""
     check_files_here(monkeypatch)
     names = passing_names(cases)
     assert len(names) >= MIN_CASES
@@ -141,11 +141,11 @@ def test_node_tests_pass(cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch)
         check_each({name: cases[name] for name in names}, _run)
 
 
-# -- and out again ---------------------------------------------------------------------------
+# -- export after import ----------------------------------------------------------------------
 
 NEWEST = 24
 STEP = 6  # a part of all cases; all of them take minutes
-# What cannot go out again, or what onnxruntime computes otherwise.
+# Cases that cannot be exported, or for which onnxruntime gives other results.
 EXCEPTIONS = (
     r"bfloat16|BFLOAT16|bf16|bitshift|bitcast|cumprod|dft|stft|roialign_mode_max|_ceil_|"
     r"mod_float_edge|qk_matmul|attention.*(causal|window)|align_corners|convinteger|float16_type|reordered|"
@@ -176,10 +176,10 @@ def _goes_out_again(case: Any) -> None:
 
 
 @pytest.mark.slow
-def test_imported_models_are_exported(
+def test_imported_node_tests_can_be_exported(
     cases: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every sixth case gives its outputs after import, export and onnxruntime."""
+    """Every sixth case runs after import, export and in onnxruntime."""
     check_files_here(monkeypatch)
     names = [n for n in passing_names(cases) if not re.search(EXCEPTIONS, n)]
     assert len(names) > 900

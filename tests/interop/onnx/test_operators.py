@@ -1,7 +1,7 @@
-"""Exported operators over the types that models use, alone and in the heads of detectors.
+"""Exported operators with the dtypes that models use, and in the heads of detectors.
 
-Every operator and option is in `test_rows.py`; here the same operators meet half and double
-precision, integers, dynamic batches and each other, and load in ONNX Runtime in every type.
+`test_rows.py` covers every operator and option. Here the operators are combined with half and
+double precision, integers and dynamic batches, and load in ONNX Runtime with every dtype.
 """
 
 from __future__ import annotations
@@ -97,22 +97,21 @@ ANY_NUMBER = {
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ELEMENTWISE)
-def test_float_operators(name: str, dtype: str) -> None:
-    """Half, single and double precision."""
+def test_float_operators_in_three_precisions(name: str, dtype: str) -> None:
     _check(ELEMENTWISE[name], _normal(dtype, 3, 4))
 
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("name", ANY_NUMBER)
-def test_operators_of_numbers(name: str, dtype: str) -> None:
-    """Floats and integers, of values that no two of a row share."""
+def test_operators_on_floats_and_integers(name: str, dtype: str) -> None:
+    """The values of each row are distinct."""
     data = RNG.permutation(12).reshape(3, 4).astype(dtype)
     _check(ANY_NUMBER[name], data)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_layers_in_three_precisions(dtype: str) -> None:
-    """Convolution, normalization, pooling and a dense layer of one type."""
+    """Convolution, normalization, pooling and a dense layer in one dtype."""
 
     def net(x: Any, w: Any, v: Any) -> Any:
         y = S.Convolution(x, w, kernel=(3, 3), num_filter=4, pad=(1, 1), no_bias=True)
@@ -122,8 +121,7 @@ def test_layers_in_three_precisions(dtype: str) -> None:
     _check(net, _normal(dtype, 2, 3, 6, 6), _normal(dtype, 4, 3, 3, 3), _normal(dtype, 3, 36))
 
 
-def test_embedding_takes_integers_and_fractions() -> None:
-    """Indices may be int32, int64 or floats."""
+def test_embedding_with_integer_and_float_indices() -> None:
     table = _normal("float32", 6, 3)
     for dtype in ("float32", "int32", "int64"):
         _check(
@@ -133,8 +131,8 @@ def test_embedding_takes_integers_and_fractions() -> None:
         )
 
 
-def test_sizes_may_change() -> None:
-    """Batch and length are names in the file; reshapes copy them."""
+def test_dynamic_batch_and_length() -> None:
+    """Batch and length are symbolic in the file; reshapes copy them."""
 
     def net(x: Any) -> Any:
         y = S.reshape(S.transpose(x, axes=(0, 2, 1)), shape=(0, -1, 2, 2))
@@ -144,8 +142,8 @@ def test_sizes_may_change() -> None:
     _check(net, _normal("float32", 2, 6, 4), dynamic=[("n", "t", 4)], others=others)
 
 
-def test_a_detection_head_runs_end_to_end() -> None:
-    """Anchors, scores, offsets and suppression, as SSD ends."""
+def test_detection_head_end_to_end() -> None:
+    """Anchors, scores, offsets and suppression, as in SSD."""
 
     def head(x: Any, scores: Any, offsets: Any) -> Any:
         anchors = S.contrib.MultiBoxPrior(x, sizes=(0.3, 0.6), ratios=(1, 2))
@@ -162,8 +160,8 @@ def test_a_detection_head_runs_end_to_end() -> None:
     )
 
 
-def test_a_two_stage_detector_runs_end_to_end() -> None:
-    """Proposals, pooled regions and their classes, as Faster R-CNN and R-FCN end."""
+def test_two_stage_detector_end_to_end() -> None:
+    """Proposals, pooled regions and their classes, as in Faster R-CNN and R-FCN."""
 
     def net(prob: Any, offsets: Any, info: Any, features: Any) -> Any:
         rois = S.contrib.Proposal(
@@ -195,7 +193,7 @@ def test_a_two_stage_detector_runs_end_to_end() -> None:
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh", "rnn_relu"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_recurrent_modes_with_states(mode: str, bidirectional: bool) -> None:
-    """Two layers, one or both directions, states in and out."""
+    """Two layers, one or both directions, with input and output states."""
     gates = {"lstm": 4, "gru": 3}.get(mode, 1)
     directions, size, width = 1 + bidirectional, 3, 2
     count = 0
@@ -255,8 +253,8 @@ DOUBLE = {
 
 
 @pytest.mark.parametrize("name", DOUBLE)
-def test_doubles_are_cast_where_runtimes_have_no_kernel(name: str) -> None:
-    """Runtimes compute these in 32 bits only; the result still is a double."""
+def test_float64_is_cast_where_runtimes_lack_a_kernel(name: str) -> None:
+    """Runtimes compute these in float32 only; the result is float64."""
     found, wanted = _run(DOUBLE[name](S.var("x")), {"x": RNG.rand(1, 3, 4, 4)})
     assert_equal_outputs(found, wanted)
 
@@ -269,8 +267,7 @@ SMALL: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("name", SMALL)
-def test_small_integers_are_computed_in_32_bits(name: str, dtype: str) -> None:
-    """Sums wrap as those of the small type."""
+def test_small_integers_are_computed_as_int32_with_wraparound(name: str, dtype: str) -> None:
     feed = {n: RNG.randint(90, 120, (2, 3)).astype(dtype) for n in "xy"}
     found, wanted = _run(SMALL[name](S.var("x"), S.var("y")), feed)
     assert_equal_outputs(found, wanted)
@@ -278,8 +275,8 @@ def test_small_integers_are_computed_in_32_bits(name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("mode", ["lstm", "gru", "rnn_tanh"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_recurrent_parameters_may_be_an_input(mode: str, dtype: str) -> None:
-    """Packed weights that the user feeds are cut when the model runs."""
+def test_recurrent_parameters_as_an_input(mode: str, dtype: str) -> None:
+    """Packed weights passed as an input are split at run time."""
     gates, size = {"lstm": 4, "gru": 3, "rnn_tanh": 1}[mode], 4
     count = 2 * gates * size * (3 + size + 2) + 2 * gates * size * (2 * size + size + 2)
     shapes = {"x": (5, 2, 3), "w": (count,), "h": (4, 2, size)}
@@ -295,7 +292,7 @@ def test_recurrent_parameters_may_be_an_input(mode: str, dtype: str) -> None:
 def test_lstm_layers_with_projected_or_clipped_states_are_scans(
     bidirectional: bool, options: dict
 ) -> None:
-    """ONNX's own LSTM has neither."""
+    """ONNX's LSTM supports neither."""
     size, out, ways = 4, options.get("projection_size", 4), 1 + bidirectional
     rows = 4 * size
     count = sum(ways * rows * (width + out + 2) for width in (3, out * ways))
@@ -315,15 +312,15 @@ def test_lstm_layers_with_projected_or_clipped_states_are_scans(
     assert_equal_outputs(run(model, feed), [o.asnumpy() for o in wanted])
 
 
-def test_inputs_of_which_only_the_shape_matters_stay_inputs() -> None:
-    """Programs feed all inputs by position."""
+def test_inputs_used_only_for_their_shape_remain_inputs() -> None:
+    """Programs pass all inputs by position."""
     found, wanted = _run(S.zeros_like(S.var("x")), {"x": np.ones((2, 3), np.float32)})
     assert_equal_outputs(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_integer_inputs_use_integer_start_and_step(dtype: str) -> None:
-    """MXNet cuts start and step to whole numbers, not the values."""
+def test_arange_like_of_integers_truncates_start_and_step(dtype: str) -> None:
+    """MXNet truncates start and step, not the values."""
     x = {"x": np.ones((2, 3), dtype)}
     assert_equal_outputs(*_run(S.contrib.arange_like(S.var("x"), start=1.7, step=0.5), x))
     assert_equal_outputs(*_run(S.space_to_depth(S.var("x"), block_size=2), {"x": blocks(dtype)}))

@@ -1,4 +1,4 @@
-"""Models of the zoo that go out and come back; `test_node_tests.py` has the other way round."""
+"""Zoo models are exported to ONNX and imported again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CASES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for
 
 
 def _network(name: str) -> mx.gluon.HybridBlock:
-    """Return a network with statistics of normalization that are not 0 and 1."""
+    """Return a network with normalization statistics other than 0 and 1."""
     mx.random.seed(3)
     net = vision.get_model(name, classes=10)
     net.initialize(mx.init.Xavier(magnitude=2.0))
@@ -35,8 +35,8 @@ def _move_statistics(net: mx.gluon.HybridBlock) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_zoo_model_goes_out_and_comes_back(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error stays below 1e-5 in onnxruntime, and below 2e-6 after the way back."""
+def test_zoo_models_roundtrip_through_onnx(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is below 1e-5 in onnxruntime, and below 2e-6 after reimport."""
     if name not in ISOLATED:
         check_files_here(monkeypatch)
     size = max(64, SEEN[name])

@@ -1,4 +1,4 @@
-"""Every exported operator computes in onnxruntime what it computes here, and is valid ONNX."""
+"""Every exported operator is valid ONNX and computes the same in onnxruntime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.grammar.sampling import Row
 from tests.interop.onnx.running import assert_equal_outputs, run
 
 MAX_ROWS = 2
-# What these rows do on purpose cannot be said in ONNX, or runtimes do it otherwise.
+# Rows that ONNX cannot express, or that runtimes compute differently.
 WITHOUT_NAN = {
     *("max", "min", "argmax", "argmin", "sign", "broadcast_mod", "_np_max", "_np_min"),
     *("_npi_argmax", "_npi_argmin", "_npi_sign"),
@@ -30,7 +30,7 @@ PARAMETERS = {"RNN": {"in1"}}
 
 
 def _exported_samples() -> dict[tuple[str, bool], list[Row]]:
-    """Return the sample rows of each operator that is exported, and whether it is of `mx.np`."""
+    """Return the sample rows of each exported operator, and whether it is of `mx.np`."""
     found: dict[tuple[str, bool], list[Row]] = {}
     for (family, name), samples in sampled().items():
         op = registry.get(name).name
@@ -60,7 +60,7 @@ def _cases() -> list:
 
 
 def _spread(samples: list[Row]) -> list[Row]:
-    """Return rows from all over the grid first; the others are for when those are refused."""
+    """Return rows spread over the grid first; the others replace unsupported ones."""
     step = -(-len(samples) // MAX_ROWS)
     return samples[::step] + [s for i, s in enumerate(samples) if i % step]
 
@@ -74,8 +74,8 @@ def _is_meant(op: str, arrays: list) -> bool:
 
 
 @pytest.mark.parametrize(("is_np", "samples"), _cases())
-def test_exported_operator_equals_ours(is_np: bool, samples: list[Row]) -> None:
-    """Values, shapes and dtypes agree for rows over the grid of options."""
+def test_exported_operators_match_in_onnxruntime(is_np: bool, samples: list[Row]) -> None:
+    """Compare values, shapes and dtypes over the grid of options."""
     with mx.util.np_shape(is_np):
         _check_rows(samples)
 
@@ -102,13 +102,13 @@ def _check_rows(samples: list[Row]) -> None:
     assert tried or op.name in {"Dropout"}
 
 
-def test_every_row_is_a_registered_operator() -> None:
-    """The table is keyed by the first name of operators, no alias among them."""
+def test_every_export_row_is_a_registered_operator() -> None:
+    """The table is keyed by registry names, not by aliases."""
     assert [n for n in rows() if registry.get(n).name != n] == []
 
 
-def test_support_lists_what_mxnet_exports() -> None:
-    """All 149 operators that MXNet 1.9.1 exports are here, under their registered names."""
+def test_supports_all_operators_that_mxnet_exports() -> None:
+    """All 149 operators, under their registered names."""
     listed = set(mx.onnx.get_operator_support(13))
     theirs = mxnet_names() - {"null"}
     assert {registry.get(n).name for n in theirs} <= listed
@@ -131,8 +131,8 @@ def _error(row: Row, opset: int) -> str | None:
 
 
 @pytest.mark.parametrize("opset", [12, 13, 15, 18, 21])
-def test_rows_use_what_their_opset_has(opset: int) -> None:
-    """Inputs, attributes and types are those of the opset that the file names."""
+def test_exported_nodes_are_valid_in_their_opset(opset: int) -> None:
+    """Check inputs, attributes and types."""
     failed = []
     for (_, is_np), samples in _exported_samples().items():
         with mx.util.np_shape(is_np):
@@ -149,8 +149,8 @@ def _checked(symbol: mx.sym.Symbol, opset: int, **inputs: np.ndarray) -> list[np
 
 
 @pytest.mark.parametrize("opset", [12, 13, 14])
-def test_resized_images(opset: int) -> None:
-    """Before opset 13 all inputs of Resize must be there."""
+def test_resize_in_every_opset(opset: int) -> None:
+    """Before opset 13 all inputs of Resize are required."""
     x = np.arange(4, dtype="float32").reshape(1, 1, 2, 2)
     data = mx.sym.var("data")
     for symbol in (
@@ -171,8 +171,8 @@ def _reshaped(sizes: list[int], opset: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("opset", [12, 13, 14])
-def test_zeros_in_shapes(opset: int) -> None:
-    """The attribute allowzero came with opset 14; before it a 0 copied the size in its place."""
+def test_reshape_with_zeros_in_every_opset(opset: int) -> None:
+    """allowzero exists since opset 14; before, a 0 copies the input size."""
     feed = {"data": np.zeros((0, 3), "float32")}
     assert run(_reshaped([0, 1, 3], opset), feed)[0].shape == (0, 1, 3)
     if opset < 14:
@@ -183,7 +183,7 @@ def test_zeros_in_shapes(opset: int) -> None:
 
 
 @pytest.mark.parametrize("opset", [12, 18])
-def test_ranges_of_half_precision(opset: int) -> None:
+def test_range_of_float16(opset: int) -> None:
     ends = [np.array([v], "float16") for v in (0, 3, 0.5)]
     names = ("start", "stop", "step")
     symbol = mx.sym._internal._onnx_range(*map(mx.sym.var, names))
@@ -191,14 +191,14 @@ def test_ranges_of_half_precision(opset: int) -> None:
     assert found.dtype == np.float16 and found.tolist() == np.arange(0, 3, 0.5).tolist()
 
 
-def test_images_of_double_precision_are_normalized() -> None:
+def test_image_normalize_of_float16() -> None:
     symbol = mx.sym.image.normalize(mx.sym.var("data"), mean=(1.0,), std=(2.0,))
     x = np.ones((3, 2, 2), "float16") * 5
     (found,) = _checked(symbol, 13, data=x)
     assert found.dtype == np.float16 and (found == 2).all()
 
 
-def test_bfloat16_needs_opset_13() -> None:
+def test_bfloat16_requires_opset_13() -> None:
     symbol = mx.sym.cast(mx.sym.var("data"), dtype="bfloat16")
     with pytest.raises(UnsupportedExport, match="bfloat16 needs opset_version=13"):
         build_model(symbol, {}, [(2,)], opset=12)
@@ -234,7 +234,7 @@ TYPED = {
 
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 @pytest.mark.parametrize("name", TYPED)
-def test_constants_have_the_type_of_the_data(name: str, dtype: str) -> None:
+def test_constants_have_the_dtype_of_the_data(name: str, dtype: str) -> None:
     build, shapes = TYPED[name]
     arrays = dict(zip("abc", _in(dtype, *shapes), strict=False))
     symbol = build(*map(mx.sym.var, arrays))
@@ -245,8 +245,8 @@ def test_constants_have_the_type_of_the_data(name: str, dtype: str) -> None:
     np.testing.assert_allclose(found, wanted.asnumpy(), rtol=limit, atol=limit)
 
 
-def test_operators_that_are_not_exported_say_what_to_do_instead() -> None:
-    """Torch is the way out only where it takes the operator."""
+def test_error_for_unsupported_operators_names_an_alternative() -> None:
+    """It suggests torch only for operators that torch supports."""
     others = [op.name for op in registry.operators() if op.name not in rows()]
     texts = {name: why_refused(name) for name in others}
     assert {n for n in texts if n in REFUSED and "--to torch" in texts[n]} == set()

@@ -1,4 +1,4 @@
-"""Attention is one call in prediction, with the results of its parts."""
+"""Attention is fused to one call in prediction."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def check(symbol, monkeypatch, wanted=1, **arrays):
 @pytest.mark.parametrize(
     "scale", [None, lambda s: s * 0.3, lambda s: s / 8], ids=["plain", "times", "divided"]
 )
-def test_products_of_batches(monkeypatch, scale):
+def test_batch_dot_attention_is_fused(monkeypatch, scale):
     symbol = mx.sym.batch_dot(mx.sym.softmax(scores(scale)), v)
     arrays = {"q": normal(3, 40, 8), "k": normal(3, 50, 8, seed=1), "v": normal(3, 50, 6, seed=2)}
     check(symbol, monkeypatch, **arrays)
 
 
-def test_interleaved_projections(monkeypatch):
+def test_interleaved_self_attention_is_fused(monkeypatch):
     check(attend_to_self(), monkeypatch, x=normal(40, 3, 2 * 3 * 8))
 
 
-def test_values_that_are_not_finite_stay_so(monkeypatch):
+def test_nan_and_infinity_are_propagated(monkeypatch):
     data = normal(40, 1, 2 * 3 * 8)
     data[3, 0, 5] = np.nan
     data[7, 0, 9] = np.inf
@@ -69,21 +69,21 @@ def test_values_that_are_not_finite_stay_so(monkeypatch):
         mx.sym.batch_dot(mx.sym.softmax(scores()), v, transpose_b=True),
     ],
 )
-def test_other_graphs_stay_as_they_are(monkeypatch, symbol):
+def test_unrelated_graphs_are_not_fused(monkeypatch, symbol):
     check(symbol, monkeypatch, 0, q=normal(2, 40, 40), k=normal(2, 40, 40), v=normal(2, 40, 40))
 
 
-def test_short_sequences_stay_as_they_are(monkeypatch):
+def test_short_sequences_are_not_fused(monkeypatch):
     check(attend_to_self(), monkeypatch, 0, x=normal(5, 3, 2 * 3 * 8))
 
 
-def test_attention_weights_that_are_outputs_are_still_computed(monkeypatch):
+def test_attention_with_weights_as_output_is_not_fused(monkeypatch):
     weights = mx.sym.softmax(scores())
     symbol = mx.sym.Group([mx.sym.batch_dot(weights, v), weights])
     check(symbol, monkeypatch, 0, q=normal(2, 40, 8), k=normal(2, 40, 8), v=normal(2, 40, 8))
 
 
-def test_a_compiled_graph_serves_other_lengths():
+def test_compiled_attention_runs_with_different_lengths():
     net = nd.CachedOp(attend_to_self())
     for length in (40, 60, 3):
         data = normal(length, 2, 2 * 3 * 8)

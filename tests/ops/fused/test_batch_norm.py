@@ -1,4 +1,4 @@
-"""In training graphs all BatchNorm layers update their moving statistics together."""
+"""BatchNorm layers of training graphs update their moving statistics in one step."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def train(passes: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("shape", [(4, 3, 5, 5), (1, 3, 1, 1)])
-def test_joined_layers_equal_single_layers(
+def test_joint_statistics_updates_equal_separate_updates(
     shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for ours, plain in zip(
@@ -53,7 +53,7 @@ def test_joined_layers_equal_single_layers(
         np.testing.assert_allclose(ours, plain, rtol=1e-4, atol=1e-5)
 
 
-def test_layers_of_one_momentum_are_joined() -> None:
+def test_statistics_updates_with_equal_momentum_are_merged() -> None:
     net = network(0.9, 0.5, 0.9)
     net.initialize()
     net.hybridize()
@@ -84,7 +84,7 @@ def moved(value: float, toward: float) -> float:
     return 0.9 * value + 0.1 * toward
 
 
-def test_states_move_in_the_forward_in_training_alone() -> None:
+def test_moving_statistics_change_only_in_training_forward() -> None:
     exe = bind(layer(layer(mx.sym.var("x"), 0), 1))
     exe.forward(is_train=False)
     assert exe.aux_dict["mean0"].asnumpy().tolist() == [0, 0]
@@ -94,7 +94,7 @@ def test_states_move_in_the_forward_in_training_alone() -> None:
     np.testing.assert_allclose(exe.aux_dict["var0"].asnumpy(), moved(1, variance), rtol=1e-5)
 
 
-def test_states_that_are_shared_or_read_elsewhere_are_moved_in_order() -> None:
+def test_shared_statistics_are_updated_in_order() -> None:
     x = mx.sym.var("x")
     states = [mx.sym.var(f"{kind}0") for kind in ("gamma", "beta", "mean", "var")]
     exe = bind(mx.sym.BatchNorm(mx.sym.BatchNorm(x, *states), *states))
@@ -108,7 +108,7 @@ def test_states_that_are_shared_or_read_elsewhere_are_moved_in_order() -> None:
     assert exe.aux_dict["mean0"].asnumpy().tolist() == [0, 0]
 
 
-def test_an_empty_batch_moves_nothing() -> None:
+def test_empty_batch_does_not_change_moving_statistics() -> None:
     net = nn.HybridSequential()
     net.add(nn.BatchNorm(in_channels=2), nn.BatchNorm(in_channels=2))
     net.initialize()
@@ -120,7 +120,7 @@ def test_an_empty_batch_moves_nothing() -> None:
     assert net[1].running_var.data().asnumpy().tolist() == [1, 1]
 
 
-def test_a_compiled_symbol_trains_as_the_graph() -> None:
+def test_compiled_symbol_trains_like_the_graph() -> None:
     exe = bind(layer(layer(mx.sym.var("x"), 0), 1))
     exe.forward(is_train=True)
     net = gluon.nn.HybridSequential()

@@ -1,4 +1,4 @@
-"""Convolutions of training graphs: the ways they are computed agree."""
+"""Convolution algorithms of training graphs give equal results."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ def run(data, weight, bias, attrs):
 
 
 @pytest.mark.parametrize("attrs", PLACES)
-def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
+def test_convolution_with_few_windows_runs_as_matmul(attrs, monkeypatch):
     torch.manual_seed(2)
     data = torch.randn(2, 6, 7, 5).contiguous(memory_format=torch.channels_last)
     weight, bias = torch.randn(4, 6, *attrs["kernel"]), torch.randn(4)
@@ -37,7 +37,7 @@ def test_few_windows_are_multiplied_by_the_weight(attrs, monkeypatch):
         assert_equal_up_to_rounding(one, other, roundings=32)
 
 
-def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
+def test_many_windows_or_1x1_kernels_do_not_run_as_matmul(monkeypatch):
     monkeypatch.setattr(channels_last, "MIN_MATRIX", 1)
     place = ((1, 1), (0, 0), (1, 1))
     data = torch.zeros(1, 2, 20, 20)
@@ -47,7 +47,7 @@ def test_many_windows_and_single_pixels_are_convolved(monkeypatch):
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 1)])
-def test_data_with_channels_last_stays_so_beside_a_weight_of_its_size(kernel):
+def test_channels_last_format_of_data_is_kept(kernel):
     torch.manual_seed(3)
     data, weight = torch.randn(2, 16, 6, 6), torch.randn(16, 16, *kernel)
     last = data.contiguous(memory_format=torch.channels_last)

@@ -1,4 +1,4 @@
-"""A fused convolution computes what the operators compute that it stands for."""
+"""Fused convolutions equal their separate operators."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tensors(x, w, b, norm, other):
     return [a._data for a in (x, w, b, *norm, other)]
 
 
-def test_all_steps_at_once(parts):
+def test_convolution_with_all_fused_steps(parts):
     wanted = expected(*parts, nd.relu)
     given = tensors(*parts)
     plain = fused_convolution.function(*given, **fused_attrs(epilogue="relu"))
@@ -67,7 +67,7 @@ def test_all_steps_at_once(parts):
         ("tanh", (), nd.tanh),
     ],
 )
-def test_epilogues(epilogue, constants, function):
+def test_convolution_with_fused_activation(epilogue, constants, function):
     x, w = arrays((2, 8, 20, 20), (16, 8, 3, 3))
     attrs = {**SIZES, "no_bias": True}
     wanted = function(nd.Convolution(x, w, **attrs)).asnumpy()
@@ -80,7 +80,7 @@ def test_epilogues(epilogue, constants, function):
 
 
 @pytest.mark.parametrize("where", range(8))
-def test_what_is_not_finite_asks_for_plain_kernels(parts, where):
+def test_nan_inputs_fall_back_to_plain_kernels(parts, where):
     given = [t.clone() for t in tensors(*parts)]
     given[where].view(-1)[0] = float("nan")
     kernel = fused_convolution.find_variant("node", fused_attrs(epilogue="relu"), False)
@@ -89,7 +89,7 @@ def test_what_is_not_finite_asks_for_plain_kernels(parts, where):
     assert torch.isnan(fused_convolution.function(*given, **fused_attrs(epilogue="relu"))).any()
 
 
-def test_a_sum_of_other_shapes_is_refused_or_broadcast(parts):
+def test_addend_of_a_different_shape_raises_or_is_broadcast(parts):
     *rest, other = tensors(*parts)
     one = other[:1]
     with pytest.raises(mx.MXNetError, match="other"):
@@ -99,7 +99,7 @@ def test_a_sum_of_other_shapes_is_refused_or_broadcast(parts):
     torch.testing.assert_close(wide, same)
 
 
-def test_statistics_are_auxiliary_states():
+def test_moving_statistics_are_auxiliary_states():
     x = mx.sym.Variable("x")
     net = mx.sym._internal._fused_convolution(x, normalized=True, no_bias=True, name="c", **SIZES)
     assert net.list_auxiliary_states() == ["c_moving_mean", "c_moving_var"]
@@ -111,7 +111,7 @@ def test_statistics_are_auxiliary_states():
 
 
 @pytest.mark.parametrize("shape", [(2, 8, 9, 9), (1, 1, 9, 9), (1, 64, 2, 2)])
-def test_channels_last_changes_only_the_order_in_memory(shape):
+def test_channels_last_convolution_equals_plain_convolution(shape):
     x, w, b = arrays(shape, (16, shape[1], 3, 3), (16,))
     for array in (x, w, b):
         array.attach_grad()

@@ -1,4 +1,4 @@
-"""8-bit layers with known ranges: oneDNN's kernels give what the plain functions give."""
+"""8-bit layers with known ranges: oneDNN's kernels equal the plain functions."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def convolution_inputs(rng, largest, weight_shape, other=None):
 @pytest.mark.parametrize("out_zero", [0, 128])
 @pytest.mark.parametrize("pad", [(0, 0), (1, 1)])
 @pytest.mark.parametrize("largest", [63, 127])
-def test_convolutions(zero, out_zero, pad, largest):
+def test_int8_convolution_equals_plain_function(zero, out_zero, pad, largest):
     rng = RNG(0)
     attrs = {"kernel": (3, 3), "pad": pad, "num_filter": 6, "num_group": 2, "data_step": 0.01}
     attrs.update(data_zero=zero, out_step=0.2, out_zero=out_zero)
     inputs = convolution_inputs(rng, largest, (6, 4, 3, 3))
     fast, plain = run_both(int8.int8_convolution, attrs, random_bytes(rng, 2, 8, 6, 6), *inputs)
-    assert abs(fast - plain).max() <= 1  # halves may round apart
+    assert abs(fast - plain).max() <= 1  # halves may round differently
     assert plain.std() > 10
 
 
 @pytest.mark.parametrize("other_zero", [0, 128])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("largest", [63, 127])
-def test_convolutions_add_other_arrays(other_zero, relu, largest):
+def test_int8_convolution_with_addend(other_zero, relu, largest):
     rng = RNG(1)
     attrs = {"kernel": (1, 1), "num_filter": 5, "data_step": 0.02, "adds": True, "relu": relu}
     attrs.update(other_step=0.5, other_zero=other_zero, out_step=0.5, out_zero=128)
@@ -65,7 +65,7 @@ def test_convolutions_add_other_arrays(other_zero, relu, largest):
 
 
 @pytest.mark.parametrize("owns", [False, True])
-def test_an_added_array_is_kept_unless_it_is_owned(owns):
+def test_addend_is_not_overwritten_unless_owned(owns):
     rng = RNG(1)
     attrs = {"kernel": (1, 1), "num_filter": 8, "data_step": 0.02, "adds": True}
     attrs = int8.int8_convolution.complete({**attrs, "out_step": 0.5, "owns_other": owns})
@@ -80,7 +80,7 @@ def test_an_added_array_is_kept_unless_it_is_owned(owns):
 @pytest.mark.parametrize("out_type", ["float32", "uint8"])
 @pytest.mark.parametrize("zero", [0, 128])
 @pytest.mark.parametrize("largest", [63, 127])
-def test_dense_layers(out_type, zero, largest):
+def test_int8_dense_equals_plain_function(out_type, zero, largest):
     rng = RNG(2)
     attrs = {"num_hidden": 6, "data_step": 0.01, "data_zero": zero, "out_type": out_type}
     attrs.update(out_step=1.0 if out_type == "float32" else 0.2, relu=True)
@@ -91,7 +91,7 @@ def test_dense_layers(out_type, zero, largest):
     assert plain.max() > 1
 
 
-def test_float_weights_are_normalized_and_quantized_by_filter():
+def test_float_weights_are_folded_and_quantized_per_filter():
     rng = RNG(3)
     weight = torch.from_numpy(rng.standard_normal((4, 3, 3, 3)).astype("float32"))
     weight[0] *= 1000  # a range for each filter keeps the others
@@ -108,7 +108,7 @@ def test_float_weights_are_normalized_and_quantized_by_filter():
     np.testing.assert_allclose(fast, wanted, atol=0.03 * abs(wanted).max())
 
 
-def test_changed_weights_are_packed_again():
+def test_changed_weights_are_repacked():
     rng = RNG(4)
     attrs = {"num_hidden": 2, "data_step": 1.0, "out_type": "float32", "no_bias": True}
     kernel = int8.int8_dense.find_variant("node", int8.int8_dense.complete(attrs), False)
@@ -118,14 +118,14 @@ def test_changed_weights_are_packed_again():
     assert torch.allclose(kernel(data, weight, None, *ENDS, None, None), 3 * first)
 
 
-def test_weights_that_could_overflow_are_recognized():
+def test_overflow_prone_weights_are_detected():
     stored = int8.stored_weights(torch.full((1, 2), 100, dtype=torch.int8), None, *ENDS)
     assert stored.are_exact == int8.HAS_VNNI
 
 
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("convention", ["valid", "full"])
-def test_pooling_is_that_of_the_real_numbers(kind, convention):
+def test_int8_pooling_equals_float_pooling(kind, convention):
     data = random_bytes(RNG(5), 1, 3, 7, 7)
     attrs = {"kernel": (3, 3), "stride": (2, 2), "pad": (1, 1), "pool_type": kind}
     attrs["pooling_convention"] = convention
@@ -135,7 +135,7 @@ def test_pooling_is_that_of_the_real_numbers(kind, convention):
     np.testing.assert_allclose(made.numpy() - 128.0, wanted, atol=0.5)
 
 
-def test_sums_and_joins_have_their_own_steps():
+def test_int8_add_and_concat_rescale_their_inputs():
     lhs, rhs = torch.tensor([[138, 118]]).to(torch.uint8), torch.tensor([[4, 6]]).to(torch.uint8)
     steps = {"lhs_step": 0.1, "lhs_zero": 128, "rhs_step": 0.5, "rhs_zero": 0}
     total = int8.int8_add(lhs, rhs, **steps, step=0.1, zero=128)
@@ -145,7 +145,7 @@ def test_sums_and_joins_have_their_own_steps():
 
 
 @pytest.mark.parametrize("zero", [0, 128])
-def test_mxnets_operators_get_integers_with_their_range(zero):
+def test_int8_with_range_returns_integers_and_range(zero):
     data = torch.tensor([1, 128, 255], dtype=torch.uint8)
     integers, low, high = int8.int8_with_range(data, end=2.0, zero=zero)
     assert integers.tolist() == [v - zero for v in (1, 128, 255)]

@@ -1,4 +1,4 @@
-"""The loss of classification as one kernel."""
+"""Fused softmax cross-entropy."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from mxnet.ops.declare import Op
 from mxnet.ops.interpreters import Interpreter
 
 
-def test_labels_may_be_a_column() -> None:
+def test_labels_as_a_column() -> None:
     x = nd.array([[1, 2], [3, 4]])
     loss = mx.nd._internal._likelihood_loss
     assert loss(x, nd.array([[0], [1]])).asnumpy().tolist() == [-1, -4]
 
 
-def test_a_wrong_number_of_labels_is_refused() -> None:
+def test_wrong_number_of_labels_raises() -> None:
     with pytest.raises(mx.MXNetError, match="index is"):
         mx.nd._internal._likelihood_loss(nd.ones((2, 3)), nd.ones((1, 2)))
 
 
-def test_interpreters_see_the_operators_of_mxnet() -> None:
+def test_interpreters_receive_the_unfused_operators() -> None:
     class Names(Interpreter):
         def run(self, op: Op, tensors: Any, attrs: Any, proceed: Any) -> Any:
             seen.append(op.name)
@@ -40,7 +40,7 @@ def test_interpreters_see_the_operators_of_mxnet() -> None:
     np.testing.assert_array_equal(made.asnumpy(), wanted)
 
 
-def test_the_loss_of_gluon_is_fused_in_training() -> None:
+def test_softmax_cross_entropy_loss_is_fused_in_training() -> None:
     loss = gluon.loss.SoftmaxCrossEntropyLoss()
     x, label = nd.array([[1, 2, 4], [3, 2, 1]]), nd.array([0, 9])
     x.attach_grad()

@@ -1,4 +1,4 @@
-"""Fully connected layers use packed weights in prediction, and see when these change."""
+"""Fully connected layers use prepacked weights in prediction, and detect changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def packed(net):
     ("flatten", "shape"),
     [(True, (5, 12)), (True, (5, 3, 4)), (False, (2, 3, 12)), (False, (5, 12))],
 )
-def test_results(use_bias, flatten, shape):
+def test_prepacked_dense_equals_plain_dense(use_bias, flatten, shape):
     net = layer(use_bias=use_bias, flatten=flatten)
     x = nd.random.normal(shape=shape)
     for _ in range(3):
@@ -52,7 +52,7 @@ def test_results(use_bias, flatten, shape):
     assert len(packed(net)._packed) == 1
 
 
-def test_changes_of_the_weight_are_seen():
+def test_changed_weights_are_used():
     net, x = layer(), nd.ones((3, 12))
     for scale in (1, 2, 3):
         net.weight.set_data(nd.ones((7, 12)) * scale)
@@ -61,7 +61,7 @@ def test_changes_of_the_weight_are_seen():
     np.testing.assert_array_equal(net(x).asnumpy(), np.full((3, 7), 48))
 
 
-def test_few_numbers_of_rows_are_kept_and_one_row_is_not_packed():
+def test_weights_are_prepacked_for_few_batch_sizes_above_one():
     net = layer()
     for rows in (2, 3, 4, 5, 1):
         x = nd.random.normal(shape=(rows, 12))
@@ -69,7 +69,7 @@ def test_few_numbers_of_rows_are_kept_and_one_row_is_not_packed():
     assert sorted(packed(net)._packed) == [2, 3]
 
 
-def test_too_few_and_too_many_rows_are_not_packed(monkeypatch):
+def test_weights_are_not_prepacked_for_too_few_or_too_many_rows(monkeypatch):
     monkeypatch.setattr(prepared_dense, "MIN_ROWS", 4)
     monkeypatch.setattr(prepared_dense, "MAX_ROWS", 4)
     net = layer()
@@ -79,7 +79,7 @@ def test_too_few_and_too_many_rows_are_not_packed(monkeypatch):
     assert sorted(packed(net)._packed) == [4]
 
 
-def test_weights_that_always_change_are_not_packed():
+def test_weights_that_change_on_every_call_are_not_prepacked():
     data, weight = mx.sym.Variable("data"), mx.sym.Variable("weight")
     net = nd.CachedOp(mx.sym.FullyConnected(data, weight, num_hidden=7, no_bias=True))
     for i in range(40):
@@ -87,7 +87,7 @@ def test_weights_that_always_change_are_not_packed():
         np.testing.assert_array_equal(made.asnumpy(), np.full((2, 7), 12 * i))
 
 
-def test_values_that_are_not_finite_stay_so():
+def test_nan_and_infinity_are_propagated():
     net, x = layer(), nd.ones((2, 12))
     x[0, 0] = np.nan
     x[1, 3] = np.inf
@@ -95,7 +95,7 @@ def test_values_that_are_not_finite_stay_so():
     assert np.isnan(found[0]).all() and np.isinf(found[1]).all()
 
 
-def test_wrong_shapes_are_reported_as_before():
+def test_wrong_shapes_raise_after_prepacking():
     net, x = layer(), nd.ones((2, 12))
     net(x)
     with pytest.raises(mx.MXNetError, match="12"):

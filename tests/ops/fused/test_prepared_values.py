@@ -1,4 +1,4 @@
-"""What is kept of weights is never used after they have changed, whoever wrote into them."""
+"""Values derived from weights are invalidated by every write to the weights."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_every_write_is_seen(change):
+def test_every_write_invalidates_prepared_values(change):
     tensor, source = make()
     _ = tensor.view(-1), tensor.detach()
     assert source.holds_for([tensor, None]) and source.holds_for((tensor, None))
@@ -81,7 +81,7 @@ def test_every_write_is_seen(change):
     assert not source.holds_for([tensor, None])
 
 
-def test_reads_are_not_changes():
+def test_reads_do_not_invalidate_prepared_values():
     tensor, source = make()
     _ = tensor + 1, tensor[1:].clone(), tensor.sum().item(), tensor.data
     assert source.holds_for([tensor, None])
@@ -98,7 +98,7 @@ def test_reads_are_not_changes():
         lambda t: torch.from_numpy(t.numpy()),
     ],
 )
-def test_only_the_same_tensor_counts(alike):
+def test_prepared_values_are_valid_only_for_the_same_tensors(alike):
     tensor, source = make()
     other = alike(tensor)
     assert not source.holds_for([other, None])
@@ -108,7 +108,7 @@ def test_only_the_same_tensor_counts(alike):
     assert source.holds_for([tensor, None])
 
 
-def test_another_tensor_at_the_same_address_is_another():
+def test_prepared_values_keep_their_source_tensor_alive():
     tensor, source = make()
     address = tensor.data_ptr()
     del tensor
@@ -117,7 +117,7 @@ def test_another_tensor_at_the_same_address_is_another():
     assert not any(source.holds_for([t, None]) for t in others)
 
 
-def test_one_changed_tensor_of_several_is_enough():
+def test_a_write_to_any_source_invalidates_prepared_values():
     tensors = [torch.zeros(2) for _ in range(3)]
     for changed in tensors:
         source = Unchanged(tensors)
@@ -126,7 +126,7 @@ def test_one_changed_tensor_of_several_is_enough():
         assert not source.holds_for(tensors)
 
 
-def test_nothing_of_exposed_memory_is_kept():
+def test_values_of_exposed_memory_are_not_prepared():
     for exposed in (lambda t: t, lambda t: t[1:], lambda t: t.data, lambda t: t.T):
         tensor, source = make()
         expose(exposed(tensor))
@@ -136,7 +136,7 @@ def test_nothing_of_exposed_memory_is_kept():
         assert Unchanged.of([tensor.clone(), None]) is not None
 
 
-def test_exposure_lasts_as_long_as_the_memory():
+def test_exposure_ends_with_the_storage():
     tensor = torch.zeros(4)
     view = tensor[1:]
     expose(tensor)
@@ -158,12 +158,12 @@ def test_exposure_lasts_as_long_as_the_memory():
     ids=["sparse", "onednn", "meta", "empty", "inference", "quantized"],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
-def test_tensors_of_other_kinds_do_not_fail(make_odd):
+def test_unusual_tensor_kinds_are_supported(make_odd):
     odd = make_odd()
     kept = Unchanged.of([odd])
     assert kept is None or kept.holds_for([odd])
     if odd.layout is not torch.strided or odd.is_inference():
-        assert kept is None  # nothing counts the writes into them
+        assert kept is None  # they have no version counter
     expose(odd)
     assert is_exposed(odd)
     assert Unchanged.of([odd]) is None
@@ -195,7 +195,7 @@ def convolution(monkeypatch):
 
 
 def copying_backend(monkeypatch):
-    """Return a network that runs by an engine that copies its parameters."""
+    """Return a network with a backend that copies its parameters."""
     monkeypatch.setattr(backends, "_backends", dict(backends._backends))
 
     def prepare(graph, feed, data):
@@ -210,7 +210,7 @@ def copying_backend(monkeypatch):
 
 @pytest.mark.parametrize("make_net", [dense, convolution, copying_backend])
 @pytest.mark.parametrize("is_packed_before", [True, False])
-def test_external_writes_into_weights_are_seen(make_net, is_packed_before, monkeypatch):
+def test_external_writes_to_weights_are_detected(make_net, is_packed_before, monkeypatch):
     mx.random.seed(3)
     net, x, parameters = make_net(monkeypatch)
     net.initialize(mx.init.Normal(0.5))
@@ -232,7 +232,7 @@ def test_external_writes_into_weights_are_seen(make_net, is_packed_before, monke
             for each in found:
                 np.testing.assert_allclose(each, expected, rtol=1e-4, atol=1e-4)
             net(x)
-            memory += 0.5  # while the prepared program lives
+            memory += 0.5  # while the compiled program is alive
             after = net(x).asnumpy()
             net.hybridize(active=False)
             np.testing.assert_allclose(after, net(x).asnumpy(), rtol=1e-4, atol=1e-4)
@@ -240,7 +240,7 @@ def test_external_writes_into_weights_are_seen(make_net, is_packed_before, monke
 
 
 @pytest.mark.parametrize("exposed", [0, 1, 2, 3])
-def test_external_writes_into_8_bit_weights_are_seen(exposed):
+def test_external_writes_to_8_bit_weights_are_detected(exposed):
     rng = np.random.RandomState(0)
     weight = torch.from_numpy(rng.randint(-63, 64, (4, 6)).astype("int8"))
     bias = torch.from_numpy(rng.randint(-9, 9, 4).astype("int32"))
@@ -258,7 +258,7 @@ def test_external_writes_into_8_bit_weights_are_seen(exposed):
         torch.testing.assert_close(kernel(data, *inputs), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_bound_arrays_that_others_write_become_data_of_an_engine(monkeypatch):
+def test_exposed_bound_arrays_are_not_constants_of_a_backend(monkeypatch):
     copying_backend(monkeypatch)
     monkeypatch.setenv("MXNET_SUBGRAPH_BACKEND", "copying")
     x, w = mx.sym.Variable("x"), mx.sym.Variable("w")

@@ -1,4 +1,4 @@
-"""The recurrent operator on separate weights gives what it gives on packed ones."""
+"""Recurrent operators on separate weights equal those on packed weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MODES = {"rnn_relu": 1, "rnn_tanh": 1, "gru": 3, "lstm": 4}
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_weights_one_by_one(mode, bidirectional):
+def test_recurrent_steps_with_separate_weights_equal_rnn(mode, bidirectional):
     mx.random.seed(0)
     directions, rows = (2 if bidirectional else 1), MODES[mode] * 4
     matrices = [(rows, 3), (rows, 4)] * directions

@@ -1,4 +1,4 @@
-"""Layers with prepared weights see writes into these through aliases."""
+"""Layers with prepared weights detect writes through aliases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pack_weights_for_few_rows(monkeypatch):
 
 
 def wide_dense(hybridize=True):
-    """Return a frozen layer that is large enough for its weight to be packed."""
+    """Return a frozen layer that is large enough for prepacking."""
     net = nn.Dense(512, in_units=512, use_bias=False)
     net.initialize(mx.init.One())
     net.collect_params().setattr("grad_req", "null")
@@ -52,7 +52,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
 @pytest.mark.parametrize(("make", "layer", "shape", "total"), LAYERS.values(), ids=LAYERS)
-def test_hybridized_layers_see_writes_through_aliases(make, layer, shape, total, alias):
+def test_hybridized_layers_detect_writes_through_aliases(make, layer, shape, total, alias):
     net, x = make(), nd.ones(shape)
     weight = layer(net).weight
     view = alias(weight.data())
@@ -71,7 +71,7 @@ def test_hybridized_layers_see_writes_through_aliases(make, layer, shape, total,
 
 @pytest.mark.parametrize("name", ["running_mean", "running_var", "gamma", "beta"])
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
-def test_folded_norms_see_writes_through_aliases(name, alias):
+def test_folded_batch_norms_detect_writes_through_aliases(name, alias):
     net, x = small_norm(), nd.ones((1, 4, 1, 1))
     parameter = getattr(net[1], name)
     view = alias(parameter.data())
@@ -86,7 +86,7 @@ def test_folded_norms_see_writes_through_aliases(name, alias):
 
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
-def test_bound_layers_see_writes_through_aliases(alias, train):
+def test_bound_layers_detect_writes_through_aliases(alias, train):
     symbol = mx.sym.FullyConnected(mx.sym.var("a"), num_hidden=512, no_bias=True, name="f")
     weight = nd.ones((512, 512))
     e = symbol.bind(mx.cpu(), {"a": nd.ones((1, 512)), "f_weight": weight}, grad_req="null")
@@ -102,7 +102,7 @@ def test_bound_layers_see_writes_through_aliases(alias, train):
 
 
 @pytest.mark.parametrize(("make", "layer", "shape", "total"), LAYERS.values(), ids=LAYERS)
-def test_layers_see_writes_into_numpy_memory(make, layer, shape, total):
+def test_layers_detect_writes_to_shared_numpy_memory(make, layer, shape, total):
     net, x = make(), nd.ones(shape)
     weight = layer(net).weight
     symbol = net(mx.sym.Variable("data"))
@@ -123,7 +123,7 @@ def test_layers_see_writes_into_numpy_memory(make, layer, shape, total):
     check(e.forward()[0][0, 0], 0)
 
 
-def test_int8_layers_see_writes_through_views():
+def test_int8_layers_detect_writes_through_views():
     rng = np.random.RandomState(0)
     net = nn.HybridSequential()
     net.add(nn.Dense(16, in_units=8))

@@ -1,1 +1,1 @@
-"""Tests of the operators that files of other frameworks need."""
+"""Tests of operators for files of other frameworks."""

@@ -20,8 +20,8 @@ def _torch(x: mx.nd.NDArray) -> torch.Tensor:
     return torch.from_numpy(x.asnumpy())
 
 
-def test_groups_of_heads_equal_torch() -> None:
-    """Four heads of queries share two of keys; a query sees its past."""
+def test_grouped_query_attention_equals_torch() -> None:
+    """Four query heads share two key heads, with a causal mask."""
     q, k, v = _normal(2, 4, 5, 8), _normal(2, 2, 5, 8), _normal(2, 2, 5, 8)
     keys, values = (_torch(x).repeat_interleave(2, dim=1) for x in (k, v))
     wanted = functional.scaled_dot_product_attention(_torch(q), keys, values, is_causal=True)
@@ -47,8 +47,8 @@ def test_attention_with_a_cache_equals_attention_over_the_full_sequence() -> Non
     np.testing.assert_array_equal(found[1].asnumpy(), k.asnumpy())
 
 
-def test_a_query_that_sees_nothing_gives_zeros() -> None:
-    """A row of masks that are all off has no shares."""
+def test_fully_masked_queries_give_zeros() -> None:
+    """Softmax over a fully masked row would be NaN."""
     x = _normal(1, 1, 2, 4)
     mask = mx.nd.array([[0, 0], [1, 1]], dtype="bool")
     found = attention(x, x, x, mask=mask, given="mask").asnumpy()

@@ -1,4 +1,4 @@
-"""Reading and writing by index, compared with torch and NumPy."""
+"""Gather and scatter operators, compared with torch and NumPy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ internal = mx.nd._internal
     ("how", "wanted"),
     [("none", [1, 7, 1]), ("add", [1, 13, 1]), ("mul", [1, 35, 1]), ("max", [1, 7, 1])],
 )
-def test_updates_that_meet_are_combined(how: str, wanted: list[float]) -> None:
-    """5 and 7 both go to place 1 of ones."""
+def test_scatter_updates_of_one_element_are_combined(how: str, wanted: list[float]) -> None:
+    """5 and 7 both update element 1 of ones."""
     data, updates = mx.nd.ones((3,)), mx.nd.array([5, 7])
     by_element = internal._onnx_scatter_elements(
         data, mx.nd.array([1, -2], dtype="int64"), updates, reduction=how
@@ -27,15 +27,15 @@ def test_updates_that_meet_are_combined(how: str, wanted: list[float]) -> None:
     np.testing.assert_array_equal(by_coordinate.asnumpy(), wanted)
 
 
-def test_gather_nd_takes_slices_in_batches() -> None:
-    """With a batch axis each sample reads its own rows."""
+def test_gather_nd_with_batch_dims() -> None:
+    """Each sample of the batch indexes its own rows."""
     data = mx.nd.arange(8).reshape((2, 2, 2))
     places = mx.nd.array([[[1]], [[0]]], dtype="int64")
     found = internal._onnx_gather_nd(data, places, batch_dims=1)
     np.testing.assert_array_equal(found.asnumpy(), [[[2, 3]], [[4, 5]]])
 
 
-def test_slices_of_rows_are_replaced() -> None:
+def test_scatter_nd_replaces_rows() -> None:
     """Partial coordinates write whole rows."""
     rows = mx.nd.array([[1, 2], [3, 4]])
     made = internal._onnx_scatter_nd(
@@ -44,8 +44,8 @@ def test_slices_of_rows_are_replaced() -> None:
     np.testing.assert_array_equal(made.asnumpy(), [[3, 4], [0, 0], [1, 2]])
 
 
-def test_too_many_coordinates_are_refused() -> None:
-    """Three coordinates have no place in a matrix."""
+def test_scatter_nd_with_too_many_coordinates_raises() -> None:
+    """Three coordinates into a matrix."""
     with pytest.raises(mx.MXNetError, match="3 coordinates for 2 axes"):
         internal._onnx_scatter_nd(
             mx.nd.zeros((2, 2)), mx.nd.array([[0, 0, 0]], dtype="int64"), mx.nd.ones((1,))

@@ -1,4 +1,4 @@
-"""The recurrent layer with ONNX's options: equal to torch where torch has it."""
+"""Recurrent layers with ONNX's options, compared with torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _normal(*shape: int) -> mx.nd.NDArray:
 
 
 def test_lstm_equals_torch_in_both_directions() -> None:
-    """Gates in ONNX's order i, o, f, c are torch's i, f, c, o."""
+    """Gates are in order i, o, f, c in ONNX, and i, f, c, o in torch."""
     layer = torch.nn.LSTM(3, 4, bidirectional=True)
     order = [0, 3, 1, 2]
 
@@ -45,8 +45,8 @@ def test_lstm_equals_torch_in_both_directions() -> None:
     np.testing.assert_allclose(cell.asnumpy(), c.detach().numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_states_stay_beyond_the_length_of_a_sequence() -> None:
-    """A sequence of one step ends in the state of that step; its other outputs are 0."""
+def test_states_do_not_change_beyond_sequence_lengths() -> None:
+    """Outputs beyond the sequence length are 0."""
     data, weight, again = _normal(3, 2, 2), _normal(1, 4, 2), _normal(1, 4, 4)
     lengths = mx.nd.array([1, 3], dtype="int32")
     out, last = step_by_step(
@@ -57,8 +57,8 @@ def test_states_stay_beyond_the_length_of_a_sequence() -> None:
     np.testing.assert_array_equal(last[0, 1].asnumpy(), out[2, 0, 1].asnumpy())
 
 
-def test_gru_resets_before_or_after_its_product() -> None:
-    """The two forms differ, and a gradient flows through both."""
+def test_gru_linear_before_reset() -> None:
+    """Both forms give different results, and both have gradients."""
     data, weight, again, state = (
         _normal(2, 1, 2),
         _normal(1, 9, 2),
@@ -85,8 +85,8 @@ def test_gru_resets_before_or_after_its_product() -> None:
     assert np.abs(results[0] - results[1]).max() > 1e-3
 
 
-def test_unknown_functions_are_named() -> None:
-    """The error lists what there is."""
+def test_unknown_activation_raises() -> None:
+    """The error lists the valid ones."""
     with pytest.raises(mx.MXNetError, match=r"'swish'.*relu"):
         step_by_step(
             _normal(1, 1, 1), _normal(1, 1, 1), _normal(1, 1, 1), kind="rnn", activations="swish"

@@ -1,4 +1,4 @@
-"""Shapes that are arrays: known when the graph runs, not before."""
+"""Operators whose shape argument is an array."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def _ints(*numbers: int) -> mx.nd.NDArray:
     return mx.nd.array(numbers, dtype="int64")
 
 
-def test_a_graph_reshapes_by_a_computed_shape() -> None:
-    """One graph serves all batch sizes: its shape is computed from its input's."""
+def test_reshape_by_a_computed_shape() -> None:
+    """One graph runs with all batch sizes: the shape is computed from the input's."""
     x = mx.sym.var("x")
     rows = mx.sym.slice_axis(mx.sym.shape_array(x), axis=0, begin=0, end=1)
     rest = mx.sym.cast(mx.sym.full((1,), -1), dtype="int64")
@@ -26,7 +26,7 @@ def test_a_graph_reshapes_by_a_computed_shape() -> None:
 
 
 def test_padding_equals_numpy() -> None:
-    """All modes, and negative widths that cut."""
+    """All modes, and negative widths, which crop."""
     data = np.arange(6, dtype="float32").reshape(2, 3)
     zero, widths = mx.nd.zeros((1,)), _ints(0, 2, 1, 1)
     for mode in ("constant", "edge", "reflect", "wrap"):
@@ -36,8 +36,8 @@ def test_padding_equals_numpy() -> None:
     np.testing.assert_array_equal(cut.asnumpy(), data[:, 1:])
 
 
-def test_sizes_that_would_fill_the_memory_are_refused() -> None:
-    """A shape is data, and data may be wrong."""
+def test_huge_sizes_raise() -> None:
+    """Shapes are data here, and can be invalid."""
     with pytest.raises(mx.MXNetError, match="cannot make an array"):
         internal._onnx_expand(mx.nd.ones((1,)), _ints(1 << 20, 1 << 20))
     with pytest.raises(mx.MXNetError, match="cannot make an array"):

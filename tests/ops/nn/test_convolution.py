@@ -18,7 +18,7 @@ def array(*shape: int) -> np.ndarray:
 
 @pytest.mark.parametrize("op", ["Convolution", "Deconvolution"])
 @pytest.mark.parametrize(("layout", "axes"), [("NHWC", 2), ("NDHWC", 3)])
-def test_channels_last_is_channels_first_permuted(op: str, layout: str, axes: int) -> None:
+def test_channels_last_layout_equals_channels_first(op: str, layout: str, axes: int) -> None:
     data, weight = array(2, 4, *(5, 6, 4)[:axes]), array(4, 4, *(3, 2, 2)[:axes])
     options = {"kernel": weight.shape[2:], "num_filter": 4, "no_bias": True}
     function = getattr(mx.nd, op)
@@ -47,13 +47,13 @@ def test_channels_last_is_channels_first_permuted(op: str, layout: str, axes: in
         ({"kernel": (3, 3), "layout": "NHWC"}, (2, 6, 9, 9), (4, 3, 3, 9), (2, 4, 7, 4)),
     ],
 )
-def test_convolution_shapes(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
+def test_infer_shape_of_convolution(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
     ins, outs = infer("Convolution", data, num_filter=4, **options)
     assert ins == [data, weight, (4,)]
     assert outs == [out]
 
 
-def test_convolution_tells_data_from_its_output_when_the_stride_is_one() -> None:
+def test_infer_shape_of_convolution_data_from_output() -> None:
     ins, _ = infer("Convolution", (-1, 6, -1, -1), [(2, 4, 7, 7)], num_filter=4, kernel=(3, 3))
     assert ins[0] == (2, 6, 9, 9)
     ins, _ = infer(
@@ -94,7 +94,9 @@ def test_convolution_tells_data_from_its_output_when_the_stride_is_one() -> None
         ({"kernel": (3, 3), "layout": "NHWC"}, (2, 6, 9, 9), (9, 3, 3, 4), (2, 8, 11, 4)),
     ],
 )
-def test_deconvolution_shapes(options: dict, data: tuple, weight: tuple, out: tuple) -> None:
+def test_infer_shape_of_deconvolution(
+    options: dict, data: tuple, weight: tuple, out: tuple
+) -> None:
     ins, outs = infer("Deconvolution", data, num_filter=4, **options)
     assert ins == [data, weight]
     assert outs == [out]
@@ -124,7 +126,7 @@ def test_inconsistent_shapes_of_convolutions_raise(
         )
 
 
-def test_a_target_beyond_reach_is_refused() -> None:
+def test_unreachable_target_shape_raises() -> None:
     with pytest.raises(MXNetError, match="too big target shape"):
         mx.nd.Deconvolution(
             mx.nd.array(array(1, 2, 3)),
@@ -136,8 +138,8 @@ def test_a_target_beyond_reach_is_refused() -> None:
         )
 
 
-def test_a_target_shape_of_zeros_is_none() -> None:
-    """Files of old versions spell the default so."""
+def test_target_shape_of_zeros_is_ignored() -> None:
+    """Files of old versions write the default this way."""
     attrs = {"kernel": (3, 2), "num_filter": 1, "pad": (1, 1), "target_shape": "(0, 0)"}
     made = mx.nd.Deconvolution(mx.nd.ones((1, 1, 4, 5)), mx.nd.ones((1, 1, 3, 2)), **attrs)
     assert made.shape == (1, 1, 4, 4) and made.sum().asscalar() == 80
@@ -147,7 +149,7 @@ def test_a_target_shape_of_zeros_is_none() -> None:
 
 @pytest.mark.parametrize("layer", [mx.sym.Convolution, mx.sym.Deconvolution])
 @pytest.mark.parametrize("kernel", [(3, 0), (0, 3), (-1, 3)])
-def test_empty_kernels_are_refused(layer, kernel):
+def test_empty_kernels_raise(layer, kernel):
     net = layer(mx.sym.Variable("data"), kernel=kernel, num_filter=1)
     with pytest.raises(mx.MXNetError, match="incorrect kernel size"):
         net.infer_shape(data=(1, 1, 28, 28))

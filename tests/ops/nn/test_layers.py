@@ -1,4 +1,4 @@
-"""LeakyReLU with random slopes, and the shape of learned ones."""
+"""LeakyReLU, softmax, FullyConnected, Dropout and contrib layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.batches import check_each
 NEGATIVE = np.full((50, 40), -1.0, dtype="float32")
 
 
-def test_random_slopes_stay_between_their_bounds() -> None:
+def test_rrelu_slopes_are_within_bounds() -> None:
     data = mx.nd.array(NEGATIVE)
     data.attach_grad()
     with mx.autograd.record():
@@ -29,29 +29,29 @@ def test_random_slopes_stay_between_their_bounds() -> None:
     np.testing.assert_allclose(data.grad.asnumpy(), drawn)
 
 
-def test_random_slopes_are_their_middle_outside_training() -> None:
+def test_rrelu_uses_the_mean_slope_in_prediction() -> None:
     out, _ = mx.nd.LeakyReLU(mx.nd.array([-1, 2]), act_type="rrelu")
     np.testing.assert_allclose(out.asnumpy(), [-0.2295, 2], rtol=1e-5)
 
 
-def test_learned_slopes_have_one_number_a_channel() -> None:
+def test_prelu_has_one_slope_per_channel() -> None:
     assert infer("LeakyReLU", (2, 4, 5), act_type="prelu")[0] == [(2, 4, 5), (4,)]
 
 
-def test_what_lies_beyond_the_length_is_zero() -> None:
+def test_softmax_is_zero_beyond_the_length() -> None:
     out = mx.nd.softmax(
         mx.nd.array([[0, 0, 9], [0, 0, 9]]), mx.nd.array([2, 0], dtype="int32"), use_length=True
     )
     assert out.asnumpy().tolist() == [[0.5, 0.5, 0], [0, 0, 0]]
 
 
-def test_lengths_have_the_shape_of_data_without_the_axis() -> None:
+def test_softmax_length_has_the_data_shape_without_the_axis() -> None:
     assert infer("softmax", (2, -1, 5), use_length=True, axis=1)[0][1] == (2, 5)
     with pytest.raises(MXNetError, match="softmax"):
         mx.nd.softmax(mx.nd.array([[1, 2]]), mx.nd.array([1, 2]), use_length=True)
 
 
-def test_the_result_takes_the_type_that_is_asked_for() -> None:
+def test_softmax_output_has_the_requested_dtype() -> None:
     for name in ("softmax", "log_softmax", "softmin"):
         out = getattr(mx.nd, name)(mx.nd.array([[1, 2]]), dtype="float64")
         assert out.dtype == np.float64
@@ -64,24 +64,24 @@ def infer(name: str, data: tuple, outs: list | None = None, **attrs: object) -> 
     return op.infer_shapes([data] + [None] * (len(names) - 1), outs or [None], complete)
 
 
-def test_weight_and_bias_follow_from_data() -> None:
+def test_infer_shape_of_fully_connected_weights() -> None:
     ins, outs = infer("FullyConnected", (2, 3, 5), num_hidden=4)
     assert ins == [(2, 3, 5), (4, 15), (4,)]
     assert outs == [(2, 4)]
 
 
-def test_without_flatten_only_the_last_axis_counts() -> None:
+def test_infer_shape_of_fully_connected_without_flatten() -> None:
     ins, outs = infer("FullyConnected", (-1, 3, 5), num_hidden=4, flatten=False)
     assert ins[1] == (4, 5)
     assert outs == [(-1, 3, 4)]
 
 
-def test_batch_follows_from_the_output() -> None:
+def test_infer_shape_of_the_batch_from_the_output() -> None:
     ins, _ = infer("FullyConnected", (-1, 3), [(7, 4)], num_hidden=4)
     assert ins[0] == (7, 3)
 
 
-def test_a_weight_of_another_size_is_refused() -> None:
+def test_fully_connected_with_a_wrong_weight_shape_raises() -> None:
     with pytest.raises(MXNetError, match="FullyConnected"):
         mx.nd.FullyConnected(
             mx.nd.array([[1, 2]]), mx.nd.array([[1, 2]]), num_hidden=3, no_bias=True
@@ -93,7 +93,7 @@ def test_a_weight_of_another_size_is_refused() -> None:
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_data_of_another_width_is_told_in_the_words_of_mxnet(hybridize: bool) -> None:
+def test_fully_connected_with_wrong_input_size_raises_like_mxnet(hybridize: bool) -> None:
     net = mx.gluon.nn.Dense(3, in_units=4)
     net.initialize()
     if hybridize:
@@ -105,7 +105,7 @@ def test_data_of_another_width_is_told_in_the_words_of_mxnet(hybridize: bool) ->
 ONES = np.ones((1000, 10), dtype="float32")
 
 
-def test_it_drops_a_fraction_and_scales_the_rest() -> None:
+def test_dropout_drops_a_fraction_and_scales_the_rest() -> None:
     data = mx.nd.array(ONES)
     data.attach_grad()
     with mx.autograd.record():
@@ -130,20 +130,20 @@ def test_dropout_masks_do_not_depend_on_the_layout_in_memory() -> None:
     np.testing.assert_array_equal(net(data).asnumpy(), eager)
 
 
-def test_one_decision_holds_along_axes() -> None:
+def test_dropout_mask_is_shared_along_axes() -> None:
     with mx.autograd.record():
         out = mx.nd.Dropout(mx.nd.array(ONES), p=0.5, axes=(1,)).asnumpy()
     assert (out == out[:, :1]).all()
     assert abs((out[:, 0] == 0).mean() - 0.5) < 0.08
 
 
-def test_outside_training_only_always_drops() -> None:
+def test_dropout_is_inactive_in_prediction_unless_mode_is_always() -> None:
     data = mx.nd.array(ONES)
     assert (mx.nd.Dropout(data, p=0.5).asnumpy() == 1).all()
     assert (mx.nd.Dropout(data, p=0.5, mode="always").asnumpy() == 0).any()
 
 
-def test_the_result_is_an_array_of_its_own() -> None:
+def test_dropout_returns_a_copy_in_prediction() -> None:
     data = mx.nd.array([1, 2])
     out = mx.nd.Dropout(data)
     out[:] = 0
@@ -151,12 +151,12 @@ def test_the_result_is_an_array_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.5])
-def test_a_fraction_outside_0_and_1_is_refused(p: float) -> None:
+def test_dropout_with_p_outside_0_and_1_raises(p: float) -> None:
     with pytest.raises(MXNetError, match="Dropout"):
         mx.nd.Dropout(mx.nd.array([1]), p=p)
 
 
-def test_fourier_transforms_are_numpys() -> None:
+def test_fft_and_ifft_match_numpy() -> None:
     data = np.random.RandomState(0).rand(3, 6).astype("float32")
     wanted = np.fft.fft(data)
     found = mx.nd.contrib.fft(mx.nd.array(data)).asnumpy()
@@ -166,7 +166,7 @@ def test_fourier_transforms_are_numpys() -> None:
     np.testing.assert_allclose(back, data * 6, rtol=1e-4, atol=1e-5)
 
 
-def test_a_sketch_hands_gradients_back_with_their_sign() -> None:
+def test_count_sketch_gradient() -> None:
     data, place, sign = mx.nd.ones((2, 3)), mx.nd.array([[1, 0, 1]]), mx.nd.array([[1, -1, 1]])
     data.attach_grad()
     with mx.autograd.record():
@@ -176,7 +176,7 @@ def test_a_sketch_hands_gradients_back_with_their_sign() -> None:
     assert data.grad.asnumpy().tolist() == [[2, -1, 2], [4, -3, 4]]
 
 
-def test_hawkes_gradients_are_mxnets() -> None:
+def test_hawkes_gradients_match_mxnet() -> None:
     rates, alpha = mx.nd.array([[1.5, 2.0]]), mx.nd.array([0.2, 0.4])
     beta, state = mx.nd.array([1.0, 2.0]), mx.nd.array([[0.1, 0.2]])
     for array in (rates, alpha, beta):
@@ -196,7 +196,7 @@ def test_hawkes_gradients_are_mxnets() -> None:
     np.testing.assert_allclose(beta.grad.asnumpy(), [-0.0795, -0.0089], **near)
 
 
-# Data -1, -2, ... and slopes 1, 2, ...: MXNet's slope of each element and gradient of the slopes.
+# Data -1, -2, ... and slopes 1, 2, ...: MXNet's slope per element, and gradient of the slopes.
 PRELU = {
     ((2, 3, 2), (2, 3)): ([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6], [-3, -7, -11, -15, -19, -23]),
     ((2, 3, 2), (1, 3)): ([1, 1, 2, 2, 3, 3, 1, 1, 2, 2, 3, 3], [-18, -26, -34]),
@@ -218,7 +218,7 @@ PRELU = {
 }
 
 
-def test_slopes_of_prelu_belong_to_the_first_axes() -> None:
+def test_prelu_slopes_broadcast_over_the_first_axes() -> None:
     def check(case: tuple) -> None:
         (shape, slopes), expected = case
         data = -mx.nd.arange(1, 1 + np.prod(shape)).reshape(shape)

@@ -22,7 +22,7 @@ from tests.ops.nn.test_layers import infer
         ({"multi_output": True}, (2, 4, -1, 6), (2, -1)),
     ],
 )
-def test_softmax_label_follows_from_data(options: dict, data: tuple, label: tuple) -> None:
+def test_infer_shape_of_softmax_label(options: dict, data: tuple, label: tuple) -> None:
     ins, outs = infer("SoftmaxOutput", data, **options)
     assert ins == [data, label]
     assert outs == [data]
@@ -31,13 +31,13 @@ def test_softmax_label_follows_from_data(options: dict, data: tuple, label: tupl
 @pytest.mark.parametrize(
     "name", ["LinearRegressionOutput", "LogisticRegressionOutput", "MAERegressionOutput"]
 )
-def test_regression_label_follows_from_data(name: str) -> None:
+def test_infer_shape_of_regression_label(name: str) -> None:
     assert infer(name, (2, 4))[0][1] == (2, 4)
     assert infer(name, (2, 1))[0][1] == (2,)
     assert infer(name, (2, 3, 4))[0][1] == (2, 3, 4)
 
 
-def test_labels_that_do_not_fit_are_refused() -> None:
+def test_wrong_label_shapes_raise() -> None:
     data = mx.nd.array([[1, 2], [3, 4]])
     with pytest.raises(MXNetError, match="SoftmaxOutput"):
         mx.nd.SoftmaxOutput(data, mx.nd.array([1, 2, 3]))
@@ -61,7 +61,7 @@ def test_head_gradients_are_ignored() -> None:
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def test_cross_entropy_gradient_is_shares_minus_one_hot() -> None:
+def test_cross_entropy_gradient_is_softmax_minus_one_hot() -> None:
     data = mx.nd.array([[0, 0], [0, 0]])
     data.attach_grad()
     with mx.autograd.record():
@@ -70,8 +70,8 @@ def test_cross_entropy_gradient_is_shares_minus_one_hot() -> None:
     assert data.grad.asnumpy().tolist() == [[1, -1], [1, 1]]
 
 
-def test_sparseness_pulls_the_mean_to_its_target() -> None:
-    """Numbers of MXNet 1.9.1: the penalty is added to the gradient from above."""
+def test_kl_sparse_reg_gradient_has_the_sparseness_penalty() -> None:
+    """Values of MXNet 1.9.1: the penalty is added to the head gradient."""
     op = registry.get("IdentityAttachKLSparseReg")
     x = torch.tensor([[0.2, 0.9], [0.4, 0.7]], requires_grad=True)
     moving = torch.tensor([0.3, 0.3])
@@ -100,7 +100,7 @@ REGRESSIONS = ("LinearRegressionOutput", "MAERegressionOutput", "LogisticRegress
         ((4, 2, 3), (4, 3), False),
     ],
 )
-def test_labels_of_regressions_are_checked_before_they_run(name, data, label, fits):
+def test_regression_label_shape_is_checked_in_infer_shape(name, data, label, fits):
     layer = getattr(mx.sym, name)(mx.sym.var("data"), mx.sym.var("label"))
     if fits:
         assert layer.infer_shape(data=data, label=label)[1] == [data]
@@ -113,13 +113,13 @@ def test_labels_of_regressions_are_checked_before_they_run(name, data, label, fi
 
 
 @pytest.mark.parametrize(("data", "label"), [((4, 2), (4, 2)), ((4,), (4,)), ((4, 2, 3), (4,))])
-def test_labels_of_support_vectors_are_checked_before_they_run(data, label):
+def test_svm_label_shape_is_checked_in_infer_shape(data, label):
     layer = mx.sym.SVMOutput(mx.sym.var("data"), mx.sym.var("label"))
     with pytest.raises(mx.MXNetError, match="Shape inconsistent in SVMOutput"):
         layer.infer_shape(data=data, label=label)
 
 
-def test_softmax_output_of_a_vector_has_one_class_a_sample():
+def test_softmax_output_of_a_vector_has_one_class_per_sample():
     x = mx.nd.array([1, 2, 3])
     x.attach_grad()
     with mx.autograd.record():
@@ -132,7 +132,7 @@ def test_softmax_output_of_a_vector_has_one_class_a_sample():
 SCORES = np.random.RandomState(0).standard_normal((6, 2, 5)).astype("float32")
 
 
-def test_given_lengths_equal_padded_labels() -> None:
+def test_ctc_label_lengths_equal_padded_labels() -> None:
     scores = mx.nd.array(SCORES)
     padded = mx.nd.CTCLoss(scores, mx.nd.array([[1, 2, 0], [3, 0, 0]]))
     counted = mx.nd.CTCLoss(
@@ -144,7 +144,7 @@ def test_given_lengths_equal_padded_labels() -> None:
     np.testing.assert_allclose(padded.asnumpy(), counted.asnumpy(), rtol=1e-5)
 
 
-def test_steps_beyond_the_length_get_no_gradient() -> None:
+def test_ctc_steps_beyond_data_lengths_have_no_gradient() -> None:
     scores = mx.nd.array(SCORES)
     scores.attach_grad()
     with mx.autograd.record():
@@ -157,12 +157,12 @@ def test_steps_beyond_the_length_get_no_gradient() -> None:
     assert (grad[:, 1] > 0).all()
 
 
-def test_a_label_that_cannot_fit_has_no_loss() -> None:
+def test_ctc_loss_of_an_impossible_label_is_zero() -> None:
     loss = mx.nd.CTCLoss(mx.nd.array(SCORES[:3, :1]), mx.nd.array([[1, 1, 1]]))
     assert loss.asnumpy().tolist() == [0]
 
 
-def test_one_loss_for_each_sequence() -> None:
+def test_infer_shape_of_ctc_loss() -> None:
     op = registry.get("CTCLoss")
     attrs = op.complete(op.parse({"use_data_lengths": True}))
     ins, outs = op.infer_shapes([(7, 2, 5), (2, 3), None], [None], attrs)
@@ -170,13 +170,13 @@ def test_one_loss_for_each_sequence() -> None:
     assert outs == [(2,)]
 
 
-def test_more_labels_than_steps_are_refused() -> None:
+def test_ctc_with_more_labels_than_steps_raises() -> None:
     with pytest.raises(MXNetError, match="CTCLoss"):
         mx.nd.CTCLoss(mx.nd.array(SCORES[:2]), mx.nd.array([[1, 2, 3], [1, 2, 3]]))
 
 
 @pytest.mark.parametrize("padding", [np.nan, np.inf, 3.0])
-def test_ctc_loss_has_no_gradient_behind_the_end(padding: float) -> None:
+def test_ctc_gradient_beyond_data_lengths_ignores_padding_values(padding: float) -> None:
     scores = np.array([[[0.5, -1, 2]], [[1, 0, -1]], [[padding] * 3]], "float32")
     data = mx.nd.array(scores)
     data.attach_grad()

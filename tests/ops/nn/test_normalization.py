@@ -1,4 +1,4 @@
-"""Normalization: moving statistics, fixed gammas, parameter shapes and types."""
+"""Normalization: moving statistics, fix_gamma, parameter shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def states() -> list[mx.nd.NDArray]:
 @pytest.mark.parametrize(
     "name", ["BatchNorm", "BatchNorm_v1", "_contrib_SyncBatchNorm", "_contrib_BatchNormWithReLU"]
 )
-def test_training_moves_the_statistics_by_the_biased_variance(name: str) -> None:
+def test_training_updates_moving_variance_with_biased_variance(name: str) -> None:
     op = registry.get(name)
     attrs = op.parse({"momentum": 0.8, **({"key": "k"} if "Sync" in name else {})})
     gamma, beta, mean, var = (torch.tensor(s.asnumpy()) for s in states())
@@ -54,7 +54,7 @@ def test_moving_statistics_change_only_when_training_on_batches(
     assert var.asnumpy().tolist() == [2] * 3
 
 
-def test_a_batch_of_one_has_no_variance() -> None:
+def test_batch_of_one_has_zero_variance() -> None:
     gamma, beta, mean, var = states()
     with mx.autograd.record():
         out = mx.nd.BatchNorm(mx.nd.array([[1, 2, 3]]), gamma, beta, mean, var)
@@ -62,7 +62,7 @@ def test_a_batch_of_one_has_no_variance() -> None:
     np.testing.assert_allclose(var.asnumpy(), [1.8] * 3, rtol=1e-6)
 
 
-def test_two_forwards_can_share_one_backward() -> None:
+def test_two_forward_calls_with_one_backward() -> None:
     gamma, beta, mean, var = states()
     data = mx.nd.array(DATA)
     data.attach_grad()
@@ -75,7 +75,7 @@ def test_two_forwards_can_share_one_backward() -> None:
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_a_fixed_gamma_is_one_and_gets_no_gradient(train: bool) -> None:
+def test_fix_gamma_sets_gamma_to_one_with_zero_gradient(train: bool) -> None:
     gamma, beta, mean, var = states()
     gamma.attach_grad()
     gamma.grad[:] = 7
@@ -106,7 +106,7 @@ def test_half_precision_keeps_float32_parameters() -> None:
         op.infer_types([half, half, None, None, None], [None], op.complete({}))
 
 
-def test_parameter_shapes() -> None:
+def test_infer_shape_of_normalization_parameters() -> None:
     assert infer("BatchNorm", (-1, 3, -1, 4))[0][1:] == [(3,)] * 4
     ins, outs = infer("BatchNorm", (2, 3, 4, 5), [None] * 3, axis=-1, output_mean_var=True)
     assert ins[1:] == [(5,)] * 4
@@ -130,7 +130,7 @@ def test_inconsistent_shapes_of_normalizations_raise() -> None:
         mx.nd.BatchNorm(data, *[mx.nd.array([1, 2])] * 4, fix_gamma=False)
 
 
-def test_a_vector_is_one_sample_of_many_channels() -> None:
+def test_batch_norm_of_a_vector() -> None:
     x = mx.nd.array([1, 2, 3])
     still = mx.nd.BatchNorm(x, *states(), axis=-1, fix_gamma=False, eps=0)
     np.testing.assert_allclose(
@@ -142,7 +142,7 @@ def test_a_vector_is_one_sample_of_many_channels() -> None:
 
 
 @pytest.mark.parametrize("name", ["BatchNorm", "BatchNorm_v1"])
-def test_training_with_a_fixed_gamma_writes_ones_into_it(name):
+def test_training_with_fix_gamma_writes_ones_to_gamma(name):
     data, zeros = mx.nd.array([[1, 2], [3, 4], [5, 9]]), mx.nd.zeros(2)
     gamma = mx.nd.array([2, 3])
     gamma.attach_grad()
@@ -155,7 +155,7 @@ def test_training_with_a_fixed_gamma_writes_ones_into_it(name):
     assert gamma.grad.asnumpy().tolist() == [0, 0]
 
 
-def test_weight_decay_does_not_shrink_a_fixed_gamma():
+def test_weight_decay_does_not_change_fixed_gamma():
     net = mx.sym.BatchNorm(mx.sym.var("data"), name="bn")
     net = mx.sym.LinearRegressionOutput(net, name="out")
     module = mx.mod.Module(net, label_names=["out_label"])
@@ -167,7 +167,7 @@ def test_weight_decay_does_not_shrink_a_fixed_gamma():
         module.forward_backward(batch)
         module.update()
     gamma = module.get_params()[0]["bn_gamma"].asnumpy()
-    assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, whatever the steps
+    assert gamma == pytest.approx([0.95, 0.95])  # as in MXNet: 1 - lr * wd, for any number of steps
 
 
 def test_group_norm_with_moments_equals_group_norm_without():

@@ -25,11 +25,11 @@ from tests.ops.nn.test_layers import infer
         ({"kernel": (3,)}, (2, 6, 9), (2, 6, 7)),
     ],
 )
-def test_output_shape(options: dict, data: tuple, out: tuple) -> None:
+def test_infer_shape_of_pooling(options: dict, data: tuple, out: tuple) -> None:
     assert infer("Pooling", data, **options)[1] == [out]
 
 
-def test_same_keeps_the_size_at_stride_one() -> None:
+def test_same_convention_keeps_the_size_at_stride_one() -> None:
     data = mx.nd.array([[[1, 5, 2, 4, 3]]])
     same = {"kernel": (2,), "pooling_convention": "same"}
     assert mx.nd.Pooling(data, **same).asnumpy().tolist() == [[[5, 5, 4, 4, 3]]]
@@ -40,7 +40,7 @@ def test_same_keeps_the_size_at_stride_one() -> None:
 
 @pytest.mark.parametrize("convention", ["valid", "full"])
 @pytest.mark.parametrize("layout", ["NWC", "NHWC", "NDHWC"])
-def test_channels_last_is_channels_first_permuted(layout: str, convention: str) -> None:
+def test_channels_last_pooling_equals_channels_first(layout: str, convention: str) -> None:
     axes = len(layout) - 2
     data = np.random.RandomState(0).standard_normal((2, 3, *(7, 6, 5)[:axes])).astype("float32")
     options = {"kernel": (3,) * axes, "stride": (2,) * axes, "pooling_convention": convention}
@@ -66,7 +66,7 @@ def test_invalid_kernels_of_pooling_raise() -> None:
 
 @pytest.mark.parametrize("pool_type", ["max", "avg"])
 @pytest.mark.parametrize("name", ["Pooling", "Pooling_v1"])
-def test_values_beyond_the_axes_of_the_kernel_do_not_count(name: str, pool_type: str) -> None:
+def test_extra_pad_and_stride_values_are_ignored(name: str, pool_type: str) -> None:
     data = mx.nd.arange(36).reshape((1, 1, 6, 6))
     pool = getattr(mx.nd, name)
     for long, short in (
@@ -94,16 +94,14 @@ def test_values_beyond_the_axes_of_the_kernel_do_not_count(name: str, pool_type:
         ),
     ],
 )
-def test_images_that_only_padding_makes_as_large_as_the_kernel(
-    options: dict, expected: list
-) -> None:
+def test_kernel_larger_than_the_unpadded_image(options: dict, expected: list) -> None:
     data = mx.nd.ones((1, 1, 2, 1, 1))
     out = mx.nd.Pooling(data, kernel=(3, 3, 3), pad=(1, 1, 1), **options)
     np.testing.assert_allclose(out.asnumpy().ravel(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("which", ["stride", "pad"])
-def test_too_few_values_for_the_kernel(which: str) -> None:
+def test_too_few_pad_or_stride_values_raise(which: str) -> None:
     options = {"kernel": (3, 3), which: (1,)}
     with pytest.raises(MXNetError, match=f"{which}.*needs 2"):
         mx.nd.Pooling(mx.nd.ones((1, 1, 6, 6)), **options)
@@ -121,14 +119,14 @@ def test_too_few_values_for_the_kernel(which: str) -> None:
         ((3, 8), {"kernel": (1,)}),
     ],
 )
-def test_data_has_the_axes_of_the_kernel(shape: tuple, options: dict) -> None:
+def test_data_with_a_wrong_number_of_axes_raises(shape: tuple, options: dict) -> None:
     with pytest.raises(MXNetError, match="Pooling: Input data should be"):
         mx.nd.Pooling(mx.nd.ones(shape), **options)
     with pytest.raises(MXNetError, match="Pooling: Input data should be"):
         mx.sym.Pooling(mx.sym.var("data"), **options).infer_shape(data=shape)
 
 
-def test_a_kernel_larger_than_the_picture_is_named():
+def test_kernel_larger_than_the_image_raises():
     picture = mx.nd.ones((1, 3, 3, 3))
     with pytest.raises(MXNetError, match=r"Error in operator Pooling: kernel size \(13\) exceeds"):
         mx.nd.Pooling(picture, kernel=(13, 13), pool_type="avg")
@@ -139,7 +137,7 @@ def test_a_kernel_larger_than_the_picture_is_named():
 
 
 @pytest.mark.parametrize("kind", ["max", "avg", "sum"])
-def test_half_precision_in_three_dimensions(kind):
+def test_float16_pooling_in_three_dimensions(kind):
     x = mx.nd.arange(64).reshape((1, 1, 4, 4, 4))
     options = {"kernel": (2, 2, 2), "stride": (2, 2, 2), "pool_type": kind}
     half = mx.nd.Pooling(x.astype("float16"), **options)
@@ -149,7 +147,7 @@ def test_half_precision_in_three_dimensions(kind):
 
 @pytest.mark.parametrize("kind", ["max", "avg", "sum", "lp"])
 @pytest.mark.parametrize("spatial", [(4,), (4, 4), (4, 4, 4)])
-def test_no_channels_are_pooled_to_none(kind, spatial):
+def test_pooling_without_channels_is_empty(kind, spatial):
     kernel = (2,) * len(spatial)
     with mx.util.np_shape(True):
         x = mx.nd.zeros((1, 0, *spatial))
@@ -161,7 +159,7 @@ def test_no_channels_are_pooled_to_none(kind, spatial):
         assert x.grad.shape == x.shape
 
 
-def test_norms_of_half_precision_do_not_overflow():
+def test_float16_lp_pooling_does_not_overflow():
     x = mx.nd.array([[[200, 200, 200]]], dtype="float16")
     y = mx.nd.Pooling(x, kernel=(2,), pool_type="lp", p_value=2)
     np.testing.assert_allclose(y.asnumpy().ravel(), [282.75, 282.75])

@@ -1,4 +1,4 @@
-"""What the fused recurrent operator does beyond MXNet on the CPU: lengths, clipping, projection."""
+"""RNN options that MXNet lacks on the CPU: lengths, clipping, projection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _inputs(mode: str, layers: int, directions: int) -> list:
 
 
 @pytest.mark.parametrize(("mode", "clip"), [*((m, None) for m in sorted(GATES)), ("lstm", 100.0)])
-def test_a_length_ends_a_sequence(mode: str, clip: float | None) -> None:
+def test_use_sequence_length_equals_shortened_sequences(mode: str, clip: float | None) -> None:
     lengths = [2, 5, 1]
     options = {"mode": mode, "num_layers": 2, "bidirectional": True, "state_size": HIDDEN}
     data, weights, *states = _inputs(mode, 2, 2)
@@ -46,7 +46,7 @@ def test_a_length_ends_a_sequence(mode: str, clip: float | None) -> None:
             )
 
 
-def test_clipping_bounds_the_cell() -> None:
+def test_lstm_state_clipping_bounds_the_cell_state() -> None:
     bounds = {"lstm_state_clip_min": -0.1, "lstm_state_clip_max": 0.05}
     cell = mx.nd.RNN(
         *_inputs("lstm", 1, 1), mode="lstm", num_layers=1, state_size=HIDDEN, state_outputs=True,
@@ -55,7 +55,7 @@ def test_clipping_bounds_the_cell() -> None:
     assert cell.min() >= np.float32(-0.1) and cell.max() <= np.float32(0.05)
 
 
-def test_a_projection_shrinks_the_state() -> None:
+def test_lstm_projection() -> None:
     ones = mx.nd.ones((1, 1, 1))
     # Four gates of two units: 8 input and 8 state weights, 2 of the projection, 16 biases.
     out = mx.nd.RNN(
@@ -66,14 +66,14 @@ def test_a_projection_shrinks_the_state() -> None:
     assert out.asscalar() == pytest.approx(2 * gate * np.tanh(gate * np.tanh(3.0)), rel=1e-5)
 
 
-def test_shapes_follow_from_the_data() -> None:
+def test_infer_shape_of_rnn() -> None:
     options = {"mode": "lstm", "num_layers": 2, "state_size": 5, "bidirectional": True}
     ins, outs = infer("RNN", (3, -1, 4), [None] * 3, state_outputs=True, **options)
     assert ins[1:] == [(1120,), (4, -1, 5), (4, -1, 5)]
     assert outs == [(3, -1, 10), (4, -1, 5), (4, -1, 5)]
 
 
-def test_a_wrong_vector_is_told() -> None:
+def test_wrong_parameter_vector_raises() -> None:
     with pytest.raises(MXNetError, match="need"):
         mx.nd.RNN(
             mx.nd.ones((1, 1, 1)), mx.nd.ones((5,)), mx.nd.ones((1, 1, 1)), mode="gru",

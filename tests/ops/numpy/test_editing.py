@@ -1,4 +1,4 @@
-"""Taking elements out and putting some in."""
+"""Inserting and deleting elements."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INSERTED = {
 
 
 @use_np
-def test_only_a_number_as_index_moves_the_axis_of_inserted_values() -> None:
+def test_insert_moves_the_axis_of_values_only_for_integer_index() -> None:
     array = mx.np.arange(6).reshape(3, 2)
 
     def check(case: tuple) -> None:
@@ -57,7 +57,7 @@ def test_only_a_number_as_index_moves_the_axis_of_inserted_values() -> None:
 
 
 @use_np
-def test_inserted_values_and_indices_of_other_shapes_are_errors() -> None:
+def test_insert_with_wrong_shapes_raises() -> None:
     array = mx.np.zeros((3, 2))
     for index, shape in ((1, (3, 2)), (ONE, (2, 3)), (slice(0, 1), (2, 2))):
         with pytest.raises(ShapeError, match="do not broadcast"):
@@ -67,7 +67,7 @@ def test_inserted_values_and_indices_of_other_shapes_are_errors() -> None:
 
 
 @use_np
-def test_deleting_everything_and_indices_beyond_the_end() -> None:
+def test_delete_everything_or_out_of_range_indices() -> None:
     array = mx.np.arange(6).reshape(3, 2)
     for axis, shape in ((0, (0, 2)), (1, (3, 0)), (None, (0,))):
         assert mx.np.delete(array, slice(None), axis).shape == shape
@@ -78,7 +78,7 @@ def test_deleting_everything_and_indices_beyond_the_end() -> None:
 
 
 @use_np
-def test_masks_of_scalars() -> None:
+def test_boolean_mask_assignment_to_scalars() -> None:
     assign = mx.nd._internal._npi_boolean_mask_assign_tensor
     for value in (mx.np.array(5.0), mx.np.array([5.0])):
         for chosen, expected in ((True, 5), (False, 3)):

@@ -1,4 +1,4 @@
-"""NumPy's samplers: moments, shapes, gradients through location and scale, errors."""
+"""NumPy's samplers: moments, shapes, gradients, errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("name", "numbers", "mean", "deviation"), MOMENTS)
-def test_samples_have_the_moments_of_the_distribution(
+def test_samples_match_mean_and_deviation_of_the_distribution(
     name: str, numbers: dict, mean: float, deviation: float
 ) -> None:
     mx.random.seed(7)
@@ -40,7 +40,7 @@ def test_samples_have_the_moments_of_the_distribution(
     assert drawn.std() == pytest.approx(deviation, rel=0.05)
 
 
-def test_arrays_of_parameters_broadcast_into_size() -> None:
+def test_parameter_arrays_broadcast_to_size() -> None:
     loc = mx.nd.array([0, 100])
     drawn = draw._npi_normal(loc, loc=None, scale=1.0, size=(3, 2)).asnumpy()
     assert drawn.shape == (3, 2)
@@ -50,17 +50,17 @@ def test_arrays_of_parameters_broadcast_into_size() -> None:
         draw._npi_normal(loc, loc=None, scale=1.0, size=(3,))
 
 
-def test_the_n_samplers_put_size_in_front() -> None:
+def test_n_samplers_prepend_size() -> None:
     loc = mx.nd.array([0, 100])
     assert draw._npi_normal_n(loc, loc=None, scale=1.0, size=(3,)).shape == (3, 2)
 
 
-def test_no_size_and_numbers_make_a_scalar() -> None:
+def test_samples_without_size_are_scalars() -> None:
     with np_shape():
         assert draw._npi_uniform(low=0.0, high=1.0).shape == ()
 
 
-def test_normal_has_gradients_of_location_and_scale() -> None:
+def test_normal_gradients_of_loc_and_scale() -> None:
     loc, scale = mx.nd.array([1, 2]), mx.nd.array([2, 3])
     for x in (loc, scale):
         x.attach_grad()
@@ -72,7 +72,7 @@ def test_normal_has_gradients_of_location_and_scale() -> None:
     np.testing.assert_allclose(scale.grad.asnumpy(), noise, rtol=1e-5)
 
 
-def test_pareto_has_the_gradient_of_its_exponent() -> None:
+def test_pareto_gradient_of_its_exponent() -> None:
     a = mx.nd.array([1.0, 2.0])
     a.attach_grad()
     with mx.autograd.record():
@@ -83,7 +83,7 @@ def test_pareto_has_the_gradient_of_its_exponent() -> None:
     np.testing.assert_allclose(a.grad.asnumpy(), wanted, rtol=1e-4)
 
 
-def test_bernoulli_draws_by_probability_or_log_odds() -> None:
+def test_bernoulli_with_probabilities_or_logits() -> None:
     sure = draw._npi_bernoulli(mx.nd.array([0, 1]), prob=None, logit=None, is_logit=False)
     assert sure.asnumpy().tolist() == [0, 1]
     odds = mx.nd.array([-100, 100])
@@ -94,14 +94,14 @@ def test_bernoulli_draws_by_probability_or_log_odds() -> None:
         draw._npi_bernoulli(prob=1.5, logit=None, is_logit=False, size=(2,))
 
 
-def test_choice_without_replacement_repeats_nothing() -> None:
+def test_choice_without_replacement_has_no_duplicates() -> None:
     drawn = draw._npi_choice(a=5, size=(5,), replace=False).asnumpy()
     assert sorted(drawn.tolist()) == [0, 1, 2, 3, 4]
     with pytest.raises(ValueError, match="without replacement"):
         draw._npi_choice(a=2, size=(3,), replace=False)
 
 
-def test_choice_follows_weights() -> None:
+def test_choice_respects_weights() -> None:
     weights = mx.nd.array([0, 0, 1])
     drawn = draw._npi_choice(weights, a=3, size=(4,), weighted=True).asnumpy()
     assert drawn.tolist() == [2, 2, 2, 2]
@@ -114,13 +114,13 @@ def test_multinomial_counts_sum_to_n() -> None:
 
 
 @pytest.mark.parametrize("name", ["normal", "gumbel", "logistic"])
-def test_a_negative_scale_is_an_error(name: str) -> None:
+def test_negative_scale_raises(name: str) -> None:
     with pytest.raises(ValueError, match="scale"):
         getattr(draw, f"_npi_{name}")(loc=0.0, scale=-1.0, size=(2,))
 
 
 @use_np
-def test_counts_of_no_outcomes_are_empty() -> None:
+def test_multinomial_without_outcomes_is_empty() -> None:
     multinomial = mx.np.random.multinomial
     assert multinomial(10, []).shape == multinomial(10, mx.np.array([])).shape == (0,)
     assert multinomial(10, [], size=3).shape == (3, 0)
@@ -139,7 +139,7 @@ class Draw(mx.gluon.HybridBlock):
 
 
 @use_np
-def test_samplers_give_the_same_shapes_in_hybridized_blocks() -> None:
+def test_sample_shapes_in_hybridized_blocks() -> None:
     sizes = {None: (), (): (), 3: (3,), (2,): (2,), (4, 3): (4, 3)}
     cases = {}
     for size, shape in sizes.items():
@@ -168,7 +168,7 @@ def test_samplers_give_the_same_shapes_in_hybridized_blocks() -> None:
 
 
 @use_np
-def test_resized_symbols_repeat_their_elements() -> None:
+def test_resize_of_symbols_repeats_elements() -> None:
     expected = {4: [1, 2, 3, 4], (2, 4): [[1, 2, 3, 4], [5, 6, 1, 2]], (): 1, (0,): []}
     for shape, values in expected.items():
         net = Draw(lambda np, x, n=shape: np.resize(x, n))
@@ -178,7 +178,7 @@ def test_resized_symbols_repeat_their_elements() -> None:
 
 
 @use_np
-def test_vectors_have_the_moments_and_the_type_of_the_distribution() -> None:
+def test_multivariate_normal_moments_and_dtype() -> None:
     mx.random.seed(3)
     covariance = [[2.0, 0.5], [0.5, 1.0]]
     for dtype in ("float16", "float32", "float64"):
@@ -191,7 +191,7 @@ def test_vectors_have_the_moments_and_the_type_of_the_distribution() -> None:
 
 
 @use_np
-def test_scales_of_gamma_distributions_are_positive() -> None:
+def test_non_positive_gamma_scale_raises() -> None:
     for scale in (0, 0.0, -1, mx.np.array([0.0])):
         with pytest.raises(ValueError, match="expect scale > 0"):
             mx.np.random.gamma(1, scale)

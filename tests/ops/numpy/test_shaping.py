@@ -1,4 +1,4 @@
-"""Shapes at their edges: scalars, empty axes, sizes that stay."""
+"""Shape operators on scalars and empty arrays."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SHAPES = {
 
 @use_np
 @pytest.mark.parametrize("hybridize", [False, True])
-def test_shapes_of_edges(hybridize: bool) -> None:
+def test_output_shapes_of_scalars_and_empty_arrays(hybridize: bool) -> None:
     def check(case: tuple) -> None:
         shape, function, expected = case
         outputs, gradient = run(function, mx.np.ones(shape), hybridize)
@@ -66,7 +66,7 @@ def test_shapes_of_edges(hybridize: bool) -> None:
 
 
 @use_np
-def test_a_size_can_stay_only_where_the_array_has_one() -> None:
+def test_broadcast_to_with_misplaced_minus_2_raises() -> None:
     for shape, target in (((2,), (-2, 3, 2)), ((1, 2), (-2,))):
         with pytest.raises(ShapeError, match="not broadcastable"):
             mx.np.broadcast_to(mx.np.ones(shape), target)

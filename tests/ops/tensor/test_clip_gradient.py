@@ -1,4 +1,4 @@
-"""The gradient of `clip` passes at the limits, between them, and where data is NaN."""
+"""The gradient of `clip` at the limits, between them, and for NaN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gradient(values: np.ndarray, low: float, high: float) -> np.ndarray:
     [(0, 6), (-1, 1), (0.1, 0.7), (0, 0), (-INF, 2), (-2, INF), (-INF, INF)],
 )
 @pytest.mark.parametrize("size", [1, 200])
-def test_gradient_passes_unless_the_value_is_cut(
+def test_gradient_is_zero_only_for_clipped_values(
     dtype: str, low: float, high: float, size: int
 ) -> None:
     kind = np.dtype(dtype).type
@@ -40,7 +40,7 @@ def test_gradient_passes_unless_the_value_is_cut(
     np.testing.assert_array_equal(gradient(values, low, high), np.where(cut, 0, 3))
 
 
-def test_gradient_in_bfloat16() -> None:
+def test_clip_gradient_in_bfloat16() -> None:
     x = nd.array([-0.1, 0, 3, 6, 6.0625, NAN], dtype="bfloat16")
     x.attach_grad()
     with autograd.record():
@@ -49,12 +49,12 @@ def test_gradient_in_bfloat16() -> None:
     assert x.grad.astype("float32").asnumpy().tolist() == [0, 1, 1, 1, 0, 1]
 
 
-def test_integers_are_clipped() -> None:
+def test_clip_of_integers() -> None:
     x = nd.array([-3, 0, 6, 9], dtype="int32")
     assert nd.clip(x, 0, 6).asnumpy().tolist() == [0, 0, 6, 6]
 
 
-def test_second_order_gradient() -> None:
+def test_clip_second_order_gradient() -> None:
     x = nd.array([-1, 1, 2, 3])
     x.attach_grad()
     with autograd.record():

@@ -1,4 +1,4 @@
-"""Reductions of millions of float32 elements equal their exact values to five digits."""
+"""Reductions of millions of float32 elements are exact to five digits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import mxnet as mx
 from mxnet import autograd, gluon, nd
 from mxnet.ops.tensor.products import vector_norm
 
-ROWS, COLUMNS = 2050, 2100  # no power of two, so that blocks have a rest
+ROWS, COLUMNS = 2050, 2100  # not a power of two, so that there is an incomplete block
 SIZE = ROWS * COLUMNS
 VALUE = float(np.float32(0.003))
 NORM = VALUE * SIZE**0.5
@@ -54,7 +54,7 @@ def test_reductions_of_large_arrays_are_exact(x, name):
     assert_exact(reduce(x).squeeze() if np.ndim(expected) == 0 else reduce(x), expected)
 
 
-def test_sum_of_sizes_of_a_large_array_is_exact(x):
+def test_l1_norm_of_a_large_array_is_exact(x):
     assert_exact(x.norm(ord=1).squeeze(), VALUE * SIZE, 5e-5)  # blocks of 2048 are summed in order
 
 
@@ -115,7 +115,7 @@ def test_lamb_scales_by_exact_norms():
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2), None])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_split_norms_equal_those_of_torch(monkeypatch, axes, keepdims):
+def test_blockwise_norms_equal_torch(monkeypatch, axes, keepdims):
     monkeypatch.setattr("mxnet.ops.tensor.products.MIN_SPLIT", 10)
     monkeypatch.setattr("mxnet.ops.tensor.products.BLOCK", {1: 4, 2: 4})
     data = torch.rand(5, 6, 7, generator=torch.Generator().manual_seed(1))

@@ -1,4 +1,4 @@
-"""Reductions of arrays without axes."""
+"""Reductions of scalars."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import mxnet as mx
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "prod"])
-def test_reductions_of_a_scalar_have_one_axis(name: str) -> None:
-    """As in MXNet, the first call, a cached one and a graph give the same shape."""
+def test_reductions_of_a_scalar_return_shape_1(name: str) -> None:
+    """As in MXNet, in a first call, a cached call and a graph."""
     with mx.np_shape(True):
         scalar = mx.nd.ones(())
         function = getattr(mx.nd, name)

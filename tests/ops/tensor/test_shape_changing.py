@@ -1,4 +1,4 @@
-"""Shapes inferred backwards, copies instead of views, and errors of shape operators."""
+"""Shape operators: inference of inputs, copies, errors."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ def infer(name: str, ins: list, outs: list, **attrs: object) -> tuple[list, list
     return op.infer_shapes(ins, outs, op.complete(op.parse(attrs)))
 
 
-def test_reshape_tells_an_unknown_batch_by_its_output() -> None:
+def test_infer_shape_of_reshape_input_from_output() -> None:
     assert infer("Reshape", [(-1, 3, 4)], [None], shape=(2, 12)) == ([(2, 3, 4)], [(2, 12)])
     found = infer("Reshape", [(-1, 5)], [(4, 5)], shape=(-1, 5))
     assert found == ([(4, 5)], [(4, 5)])
 
 
-def test_flatten_waits_until_all_sizes_are_known() -> None:
+def test_infer_shape_of_flatten_requires_all_sizes() -> None:
     assert infer("Flatten", [(-1, 5, 3)], [None])[1] == [None]
     assert infer("Flatten", [(2, 5, 3)], [None])[1] == [(2, 15)]
 
 
-def test_transpose_works_backwards() -> None:
+def test_infer_shape_of_transpose_input_from_output() -> None:
     assert infer("transpose", [None], [(4, 15)], axes=(1, 0))[0] == [(15, 4)]
 
 
-def test_concat_completes_its_inputs() -> None:
+def test_infer_shape_of_concat_completes_inputs() -> None:
     ins, outs = infer("Concat", [(2, -1), (-1, 3)], [None], dim=1)
     assert ins == [(2, -1), (2, 3)]
     assert outs == [(2, -1)]
     assert infer("Concat", [(-1, 3), None], [(4, 15)], dim=1)[0] == [(4, 3), (4, 12)]
 
 
-def test_split_tells_its_data_by_a_part() -> None:
+def test_infer_shape_of_split_input_from_an_output() -> None:
     ins, _ = infer("SliceChannel", [None], [(4, 5), None], num_outputs=2, axis=1)
     assert ins == [(4, 10)]
 
 
-def test_embedding_tells_its_weight() -> None:
+def test_infer_shape_of_embedding_weight() -> None:
     ins, outs = infer("Embedding", [(5, -1), None], [None], input_dim=3, output_dim=4)
     assert ins[1] == (3, 4)
     assert outs == [(5, -1, 4)]
@@ -65,21 +65,21 @@ def test_embedding_tells_its_weight() -> None:
         ("repeat", {"repeats": 1, "axis": 0}),
     ],
 )
-def test_functions_copy(name: str, attrs: dict) -> None:
+def test_shape_functions_return_copies(name: str, attrs: dict) -> None:
     x = mx.nd.ones((2, 2))
     y = getattr(mx.nd, name)(x, **attrs)
     y[:] = 5
     assert x.asnumpy().tolist() == [[1, 1], [1, 1]]
 
 
-def test_shared_form_does_not_copy() -> None:
+def test_view_variant_of_reshape_does_not_copy() -> None:
     op = registry.get("Reshape")
     x = mx.nd.ones((2, 2))._data
     assert op.find_variant("view", {"shape": (4,)})(x).data_ptr() == x.data_ptr()
 
 
 @pytest.mark.parametrize("codes", [(-1, -1), (-5,), (0, 0, 0), (-3, -3), (-4, 5, 2), (-4, 1)])
-def test_wrong_codes_are_errors(codes: tuple) -> None:
+def test_invalid_reshape_codes_raise(codes: tuple) -> None:
     with pytest.raises(ShapeError):
         resolve_reshape((2, 3), codes)
 
@@ -103,20 +103,20 @@ def test_wrong_codes_are_errors(codes: tuple) -> None:
         lambda x: mx.nd._internal._arange(start=0, stop=0),
     ],
 )
-def test_inconsistent_shapes_raise(call: object) -> None:
+def test_inconsistent_shapes_of_shape_operators_raise(call: object) -> None:
     with pytest.raises(MXNetError):
         call(mx.nd.ones((2, 3)))
 
 
-def test_scatter_set_writes_a_copy() -> None:
+def test_scatter_set_nd_writes_to_a_copy() -> None:
     x, y, at = mx.nd.zeros((2, 2)), mx.nd.array([7, 8]), mx.nd.array([[1, 0], [0, 1]])
     made = mx.nd._internal._scatter_set_nd(x, y, at, shape=(2, 2))
     np.testing.assert_array_equal(made.asnumpy(), [[0, 8], [7, 0]])
     assert not x.asnumpy().any()
 
 
-def test_gathered_places_get_sums() -> None:
-    """Of `scatter_nd` the last element at a place counts, of the gradient of `gather_nd` all."""
+def test_backward_gather_nd_sums_duplicate_indices() -> None:
+    """`scatter_nd` keeps the last duplicate, the gradient of `gather_nd` sums all."""
     for dtype in ("float16", "float32", "float64", "int32", "int64"):
         x, at = mx.nd.array([2, 3, 1], dtype=dtype), mx.nd.array([[1, 1, 1], [1, 1, 0]])
         made = mx.nd._internal._backward_gather_nd(x, at, shape=(2, 2))
@@ -124,20 +124,20 @@ def test_gathered_places_get_sums() -> None:
         np.testing.assert_array_equal(made.asnumpy(), [[0, 0], [1, 5]])
 
 
-def test_indices_of_a_scalar() -> None:
+def test_index_array_of_a_scalar() -> None:
     with mx.np_shape():
         made = mx.nd.contrib.index_array(mx.nd.zeros(()))
         assert (made.shape, made.dtype) == ((0,), np.int64)
 
 
-def test_bins_are_a_number_or_an_array() -> None:
+def test_invalid_histogram_bins_raise() -> None:
     for bins in ([1, 2, 3], 2.5, "auto"):
         with pytest.raises(ValueError, match="bins"):
             mx.nd.histogram(mx.nd.ones(3), bins=bins)
 
 
-def test_columns_of_other_than_two_axes() -> None:
-    """MXNet 1.9.1 fails on one axis; sums of ones count how often a place is covered."""
+def test_im2col_and_col2im_of_one_and_three_axes() -> None:
+    """MXNet 1.9.1 fails for one axis; col2im of ones counts how often a pixel is covered."""
     line = mx.nd.arange(5).reshape((1, 1, 5))
     columns = mx.nd.im2col(line, kernel=(2,), stride=(2,), pad=(1,))
     np.testing.assert_array_equal(columns.asnumpy(), [[[0, 1, 3], [0, 2, 4]]])
@@ -145,7 +145,7 @@ def test_columns_of_other_than_two_axes() -> None:
     assert back.asnumpy()[0, 0, 1, 1, 1] == 8
 
 
-def test_cumsum_counts_in_integers_while_recording() -> None:
+def test_cumsum_with_integer_dtype_while_recording() -> None:
     x = mx.nd.array([[1.6, 2.6], [3.6, 4.6]])
     x.attach_grad()
     with autograd.record():
@@ -153,7 +153,7 @@ def test_cumsum_counts_in_integers_while_recording() -> None:
     assert made.asnumpy().tolist() == [[1, 3], [3, 7]]
 
 
-def test_blocks_of_empty_arrays_are_errors():
+def test_depth_to_space_of_empty_arrays_raises():
     with mx.util.np_shape(True):
         for shape in ((0, 4, 2, 2), (1, 0, 2, 2), (1, 4, 0, 2)):
             for move in (mx.nd.depth_to_space, mx.nd.space_to_depth):

@@ -1,4 +1,4 @@
-"""Optimizer updates against MXNet 1.9.1: the new weight, and every state afterwards."""
+"""Optimizer update operators: weights and states match MXNet 1.9.1."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def roles(op, attrs):
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
-def test_updates_as_mxnet(name):
+def test_updates_match_mxnet(name):
     op = registry.get(name)
     for attrs, inputs, outs, after in CASES[name]:
         given = tensors(inputs)
@@ -58,7 +58,7 @@ def test_updates_as_mxnet(name):
             )
         for i, (role, made) in enumerate(zip(roles(op, attrs), given, strict=True)):
             if name == "mp_lamb_update_phase2" and role == "weight32":
-                continue  # 1.9.1 leaves it behind; see the test of its own
+                continue  # 1.9.1 does not update it; see its separate test
             wanted = GOLDEN[after[i] if role in op.mutates else inputs[i]]
             np.testing.assert_allclose(
                 made.numpy(),
@@ -68,7 +68,7 @@ def test_updates_as_mxnet(name):
             )
 
 
-def test_mp_lamb_moves_the_wide_weight():
+def test_mp_lamb_updates_the_float32_weight():
     narrow, wide = torch.ones(2, dtype=torch.half), torch.ones(2)
     norm = torch.ones(1)
     op = registry.get("mp_lamb_update_phase2")
@@ -77,14 +77,14 @@ def test_mp_lamb_moves_the_wide_weight():
 
 
 @pytest.mark.parametrize("name", ["sgd_update", "sgd_mom_update", "adam_update", "rmsprop_update"])
-def test_gradients_do_not_broadcast(name):
+def test_gradient_with_a_wrong_shape_raises(name):
     op = registry.get(name)
     states = [torch.ones(2, 3) for _ in op.inputs[2:]]
     with pytest.raises(ShapeError, match="Shape inconsistent"):
         op(torch.ones(2, 3), torch.ones(3), *states, lr=0.1)
 
 
-def test_many_weights_need_all_their_arrays():
+def test_multi_tensor_update_with_missing_arrays_raises():
     op = registry.get("multi_sgd_mom_update")
     with pytest.raises(MXNetError, match="6 arrays, got 3"):
         op(*[torch.ones(2)] * 3, lrs=(0.1, 0.1), wds=(0.0, 0.0), num_weights=2)
@@ -92,7 +92,7 @@ def test_many_weights_need_all_their_arrays():
         op(*[torch.ones(2)] * 3, lrs=(0.1,), wds=(0.0, 0.0), num_weights=1)
 
 
-def test_an_overflown_loss_scale_skips_the_step():
+def test_overflow_of_the_loss_scale_skips_the_step():
     op = registry.get("_adamw_update")
     weight, mean = torch.ones(2), torch.zeros(2)
     step = {"lr": 0.1, "eta": 1.0, "wd": 0.1}
@@ -102,7 +102,7 @@ def test_an_overflown_loss_scale_skips_the_step():
         assert mean.tolist() == [0.0, 0.0]
 
 
-def test_shapes_of_many_weights_follow_from_one_array_each():
+def test_infer_shape_of_multi_tensor_updates():
     op = registry.get("multi_sgd_mom_update")
     attrs = op.complete(op.parse({"lrs": (1, 1), "wds": (0, 0), "num_weights": 2}))
     assert op.names_of_inputs(attrs)[2:4] == ["mom_0", "weight_1"]
@@ -112,7 +112,7 @@ def test_shapes_of_many_weights_follow_from_one_array_each():
 
 
 @pytest.mark.parametrize("name", ["adam_update", "sgd_mom_update", "multi_sgd_mom_update"])
-def test_strides_do_not_matter(name):
+def test_updates_of_non_contiguous_arrays(name):
     op = registry.get(name)
     step = {"lrs": (0.1,), "wds": (0.1,)} if "multi" in name else {"lr": 0.1, "wd": 0.1}
     states = 2 if name == "adam_update" else 1
@@ -133,14 +133,14 @@ def test_strides_do_not_matter(name):
     ("betas", "expected"),
     [({"beta1": 1.0}, [0.96999, -1.85851]), ({"beta2": 1.0}, [0.968, -1.87343])],
 )
-def test_adam_with_a_mean_that_stands_still(betas, expected):
+def test_adam_with_beta1_or_beta2_of_one(betas, expected):
     arrays = [torch.tensor(v) for v in ([1.0, -2.0], [0.5, 0.1], [0.3, -2.0], [1.0, 2.0])]
     new = registry.get("adam_update")(*arrays, lr=0.1, **betas)
     torch.testing.assert_close(new, torch.tensor(expected), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize(("name", "step"), [("ftrl_update", {}), ("ftml_update", {"t": 1})])
-def test_a_rate_of_zero_raises_before_anything_changes(name, step):
+def test_learning_rate_of_zero_raises_before_states_change(name, step):
     states = [torch.ones(2) for _ in range(4 + bool(step))]
     with pytest.raises(MXNetError, match=f"{name}: divides by lr, which is 0"):
         registry.get(name)(*states, lr=0.0, **step)
@@ -175,7 +175,7 @@ def _arrays(rule, count):
 
 
 @pytest.mark.parametrize(("name", "rule", "numbers"), SINGLE, ids=lambda v: str(v)[:24])
-def test_operators_and_lists_agree(name, rule, numbers):
+def test_update_operators_equal_multi_tensor_rules(name, rule, numbers):
     count = CHUNK + 3
     lists, apart = _arrays(rule, count), _arrays(rule, count)
     rule(*lists, **numbers)
@@ -195,7 +195,7 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("name", "rule", "numbers"), MIXED, ids=lambda v: str(v)[:24])
-def test_mixed_precision_steps_on_the_copy(name, rule, numbers):
+def test_mixed_precision_updates_the_master_copy(name, rule, numbers):
     weights, grads, *states = _arrays(rule, 1)
     wide, half = weights[0].clone(), weights[0].half()
     gradient = grads[0].half()
@@ -206,7 +206,7 @@ def test_mixed_precision_steps_on_the_copy(name, rule, numbers):
     assert torch.equal(new, wide.half())
 
 
-def test_many_weights_of_different_rates_step_apart():
+def test_multi_tensor_update_with_different_rates():
     (first, second), grads, moms = _arrays(sgd.sgd_mom, 2)
     single = registry.get("sgd_mom_update")
     expected = [
@@ -220,7 +220,7 @@ def test_many_weights_of_different_rates_step_apart():
     )
 
 
-def test_lamb_is_its_two_phases():
+def test_lamb_rule_equals_its_two_phase_operators():
     weights, grads, means, variances = _arrays(large_batch.lamb, 1)
     states = means[0].clone(), variances[0].clone()
     step = {"t": 2, "wd": 0.1}
@@ -231,7 +231,7 @@ def test_lamb_is_its_two_phases():
     torch.testing.assert_close(weights[0], expected)
 
 
-def test_lists_have_the_methods_of_tensors():
+def test_tensor_list_has_tensor_methods():
     tensors = TensorList([torch.tensor([1.0, -4.0]), torch.tensor([9.0])])
     assert [t.tolist() for t in tensors.abs().sqrt_()] == [[1, 2], [3]]
     assert [t.tolist() for t in tensors.clamp(-2, 2)] == [[1, -2], [2]]

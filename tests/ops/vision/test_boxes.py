@@ -1,4 +1,4 @@
-"""Suppression at size: every road gives what the plain greedy search gives."""
+"""Box operators: every algorithm of suppression equals the plain greedy search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mxnet.ops.vision import boxes as suppression
 
 
 def _search(boxes: np.ndarray, ids: np.ndarray | None, threshold: float) -> np.ndarray:
-    """Look at one box after the other."""
+    """Plain greedy search, one box after the other."""
     low, high = boxes[:, None, :2], boxes[:, None, 2:]
     both = np.minimum(high, boxes[None, :, 2:]) - np.maximum(low, boxes[None, :, :2])
     common = both.clip(0).prod(-1)
@@ -38,7 +38,7 @@ def _random_boxes(count: int, size: float, classes: int) -> tuple[np.ndarray, np
 @pytest.mark.parametrize("size", [0.02, 0.5])
 @pytest.mark.parametrize("classes", [0, 3])
 @pytest.mark.parametrize("threshold", [0.2, 0.6])
-def test_keeps_what_a_plain_search_keeps(
+def test_keep_greedily_equals_a_plain_search(
     count: int, size: float, classes: int, threshold: float
 ) -> None:
     boxes, ids = _random_boxes(count, size, classes)
@@ -51,7 +51,7 @@ def test_keeps_what_a_plain_search_keeps(
 @pytest.mark.parametrize("size", [0.02, 0.5])
 @pytest.mark.parametrize("classes", [0, 3])
 @pytest.mark.parametrize("most", [1, 100, 600, 1400])
-def test_a_search_may_end_when_enough_survived(size: float, classes: int, most: int) -> None:
+def test_keep_greedily_with_a_maximum_of_survivors(size: float, classes: int, most: int) -> None:
     boxes, ids = _random_boxes(1500, size, classes)
     found = suppression.keep_greedily(
         torch.tensor(boxes)[None],
@@ -63,7 +63,7 @@ def test_a_search_may_end_when_enough_survived(size: float, classes: int, most: 
     assert np.array_equal(found[0].numpy().nonzero()[0][:most], wanted)
 
 
-def test_images_of_a_batch_do_not_compete() -> None:
+def test_boxes_of_different_images_do_not_compete() -> None:
     made = [_random_boxes(300, 0.5, 20) for _ in range(4)]
     boxes, ids = (np.stack(side) for side in zip(*made, strict=True))
     # Equal boxes in all images, of one class and of classes a rounding apart.
@@ -76,7 +76,7 @@ def test_images_of_a_batch_do_not_compete() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("count", [10, 1000])
-def test_best_first_keeps_the_order_of_equals(dtype: torch.dtype, count: int) -> None:
+def test_best_first_is_a_stable_sort(dtype: torch.dtype, count: int) -> None:
     score = torch.randint(-3, 4, (2, count), generator=torch.manual_seed(0)).to(dtype) / 4
     score[:, ::7] *= -1  # some zeros become -0, which equals 0
     score[:, 3], score[:, 5] = torch.inf, -torch.inf
@@ -85,7 +85,7 @@ def test_best_first_keeps_the_order_of_equals(dtype: torch.dtype, count: int) ->
         assert torch.equal(suppression.best_first(score, most), wanted[:, :most])
 
 
-def test_listing_pairs_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keep_greedily_with_chunked_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.RandomState(0)
     centre = rng.rand(900, 2)
     boxes = torch.tensor(np.concatenate([centre - 0.01, centre + 0.01], 1))[None]
@@ -94,17 +94,17 @@ def test_listing_pairs_in_parts_changes_nothing(monkeypatch: pytest.MonkeyPatch)
     assert torch.equal(suppression.keep_greedily(boxes, 0.1), whole)
 
 
-def test_empty_and_hopeless_inputs_give_only_removed_rows() -> None:
+def test_box_nms_of_invalid_boxes_removes_all_rows() -> None:
     out = mx.nd.contrib.box_nms(mx.nd.zeros((2, 3, 6)))
     assert (out.asnumpy() == -1).all()
 
 
-def test_iou_says_what_boxes_need() -> None:
+def test_box_iou_with_a_wrong_last_axis_raises() -> None:
     with pytest.raises(MXNetError, match="last axis of 4"):
         mx.nd.contrib.box_iou(mx.nd.ones((2, 3)), mx.nd.ones((2, 4)))
 
 
-def test_matching_takes_the_best_pair_left() -> None:
+def test_bipartite_matching_is_greedy() -> None:
     rng = np.random.RandomState(1)
     scores = rng.rand(20, 30)
     rows = mx.nd.contrib.bipartite_matching(mx.nd.array(scores), threshold=0.0)[0].asnumpy()
@@ -116,7 +116,7 @@ def test_matching_takes_the_best_pair_left() -> None:
     assert np.array_equal(rows, wanted)
 
 
-def test_the_first_of_equal_classes_is_detected() -> None:
+def test_detection_prefers_the_first_class_on_ties() -> None:
     prob = mx.nd.array([[[0.1, 0.1, 0.2], [0.3, 0.2, 0.1], [0.3, 0.5, 0.6], [0.3, 0.2, 0.6]]])
     anchor = mx.nd.array([[[0.1, 0.1, 0.2, 0.2], [0.4, 0.4, 0.5, 0.5], [0.7, 0.7, 0.8, 0.8]]])
     rows = mx.nd.contrib.MultiBoxDetection(prob, mx.nd.zeros((1, 12)), anchor).asnumpy()[0]
@@ -124,7 +124,7 @@ def test_the_first_of_equal_classes_is_detected() -> None:
     assert np.allclose(rows[:, 1:3], [[0.6, 0.7], [0.5, 0.4], [0.3, 0.1]])
 
 
-def test_nothing_is_detected_in_background() -> None:
+def test_background_has_no_detections() -> None:
     prob = mx.nd.array([[[1.0, 1.0], [0.0, 0.0]], [[1.0, 1.0], [0.0, 0.0]]])
     anchor = mx.nd.array([[[0.1, 0.1, 0.2, 0.2], [0.4, 0.4, 0.5, 0.5]]])
     for keep in (0.5, -1.0):

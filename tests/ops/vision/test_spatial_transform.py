@@ -1,4 +1,4 @@
-"""Resizing: every road gives what plain interpolation gives."""
+"""Resizing and deformable convolution: every algorithm equals the plain one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mxnet.ops.vision.spatial_transform import _Repeat
 
 
 def _interpolated(x: np.ndarray, new: tuple[int, int], align_corners: bool) -> np.ndarray:
-    """Take one axis after the other, by NumPy."""
+    """Interpolate one axis after the other, with NumPy."""
     for axis, size in zip((2, 3), new, strict=True):
         old = x.shape[axis]
         place = np.arange(size)
@@ -40,7 +40,7 @@ def _interpolated(x: np.ndarray, new: tuple[int, int], align_corners: bool) -> n
     ],
     ids=str,
 )
-def test_bilinear_resizing_interpolates(
+def test_bilinear_resize_equals_plain_interpolation(
     shape: tuple[int, ...], new: tuple[int, int], align_corners: bool
 ) -> None:
     x = np.random.RandomState(0).randn(*shape).astype("float32")
@@ -50,7 +50,7 @@ def test_bilinear_resizing_interpolates(
     assert np.allclose(out.asnumpy(), _interpolated(x, new, align_corners), atol=1e-4)
 
 
-def test_infinite_pixels_reach_only_their_neighbours() -> None:
+def test_infinite_pixels_affect_only_their_neighbors() -> None:
     x = mx.nd.zeros((1, 1, 8, 8))
     x[0, 0, 2, 2] = np.inf
     out = mx.nd.contrib.BilinearResize2D(x, height=16, width=16).asnumpy()[0, 0]
@@ -73,12 +73,12 @@ def test_nearest_upsampling_repeats_and_sums_gradients(scale: int) -> None:
     assert np.allclose(x.grad.asnumpy(), summed, rtol=1e-5)
 
 
-def test_gradients_of_repetition_have_gradients() -> None:
+def test_second_order_gradient_of_nearest_upsampling() -> None:
     x = torch.randn(1, 2, 2, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: _Repeat.apply(x, 2) ** 2, x)
 
 
-def test_upsampling_of_symbols_counts_its_inputs():
+def test_upsampling_of_several_symbols():
     inputs = [mx.sym.Variable(name) for name in "abc"]
     net = mx.sym.UpSampling(*inputs, scale=2, sample_type="nearest")
     shapes = {"a": (1, 2, 4, 4), "b": (1, 3, 2, 2), "c": (1, 1, 1, 1)}
@@ -94,7 +94,7 @@ def _inputs() -> tuple:
     return data, weight, mx.nd.random.normal(shape=(4,))
 
 
-def test_points_at_rest_make_a_convolution() -> None:
+def test_deformable_convolution_with_zero_offsets_is_convolution() -> None:
     data, weight, bias = _inputs()
     plain = mx.nd.Convolution(data, weight, bias, **WINDOW).asnumpy()
     rest, whole = mx.nd.zeros((2, 18, 4, 6)), mx.nd.ones((2, 9, 4, 6))
@@ -104,7 +104,7 @@ def test_points_at_rest_make_a_convolution() -> None:
     np.testing.assert_allclose(masked.asnumpy(), plain, rtol=1e-4, atol=1e-4)
 
 
-def test_masks_scale_and_have_gradients() -> None:
+def test_modulated_deformable_convolution_mask_scales_the_output() -> None:
     data, weight, _ = _inputs()
     offset = mx.nd.random.uniform(-1, 1, shape=(2, 18, 4, 6))
     mask = mx.nd.ones((2, 9, 4, 6))
@@ -122,7 +122,7 @@ def test_masks_scale_and_have_gradients() -> None:
     assert np.abs(offset.grad.asnumpy()).max() > 0
 
 
-def test_a_wrong_offset_is_told() -> None:
+def test_wrong_offset_shape_raises() -> None:
     data, weight, bias = _inputs()
     with pytest.raises(MXNetError, match="offset is"):
         mx.nd.contrib.DeformableConvolution(data, mx.nd.zeros((2, 9, 4, 6)), weight, bias, **WINDOW)

@@ -1,4 +1,4 @@
-"""The profiler shows MXNet's operator names, costs nothing when off, and leaves no trace."""
+"""The profiler records MXNet's operator names and leaves no hooks behind."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def network():
     return mx.sym.SoftmaxOutput(fc, name="out").simple_bind(mx.cpu(), x=(2, 4))
 
 
-def test_eager_operators_signs_and_methods():
+def test_eager_functions_operators_and_methods_are_recorded():
     x, relu = mx.nd.ones((4, 4)), mx.nd.relu
     profiler.set_state("run")
     mx.nd.dot(x, x)
-    relu(x)  # a function that was taken before the start
+    relu(x)  # a reference taken before the start
     x + x
     x * 2
     x.sum()
@@ -53,7 +53,7 @@ def test_eager_operators_signs_and_methods():
     assert counts() == dict.fromkeys(names, 1)
 
 
-def test_graphs_prepared_before_and_while_running():
+def test_graphs_compiled_before_and_while_profiling_are_recorded():
     before = network()
     before.forward(is_train=True)
     profiler.set_state("run")
@@ -66,7 +66,7 @@ def test_graphs_prepared_before_and_while_running():
     assert found["_backward_FullyConnected"] == found["_backward_SoftmaxOutput"] == 1
 
 
-def test_backward_of_recorded_arrays():
+def test_backward_operators_are_recorded():
     w = mx.nd.ones((3, 3))
     w.attach_grad()
     profiler.set_state("run")
@@ -77,7 +77,7 @@ def test_backward_of_recorded_arrays():
     assert {"_backward_dot", "_backward_mul_scalar", "_backward_sum"} <= counts().keys()
 
 
-def test_nothing_remains_after_the_stop():
+def test_stopping_removes_all_hooks():
     relu = mx.nd.relu
     profiler.set_state("run")
     assert len(interpreters.eager) == 1
@@ -91,8 +91,8 @@ def test_nothing_remains_after_the_stop():
     assert counts() == seen
 
 
-def test_functions_made_while_running_are_recorded_then_and_plain_later():
-    vars(mx.nd).pop("arccosh", None)  # functions are made when they are first asked for
+def test_functions_created_while_profiling_are_not_recorded_later():
+    vars(mx.nd).pop("arccosh", None)  # functions are created on first access
     vars(mx.nd.op).pop("arccosh", None)
     x = mx.nd.ones((2,)) * 2
     profiler.set_state("run")
@@ -103,7 +103,7 @@ def test_functions_made_while_running_are_recorded_then_and_plain_later():
     assert counts()["arccosh"] == 1
 
 
-def test_only_symbolic_or_only_imperative():
+def test_profile_symbolic_or_imperative_only():
     exe, x = network(), mx.nd.ones((2,))
     profiler.set_config(profile_all=False, profile_imperative=False, profile_symbolic=True)
     profiler.set_state("run")
@@ -128,7 +128,7 @@ class _DoubledExp(mx.operator.CustomOp):
         self.assign(in_grad[0], req[0], out_grad[0] * out_data[0])
 
 
-def test_operators_inside_a_custom_one_are_shown_under_its_name():
+def test_operators_inside_custom_operators_have_a_prefixed_name():
     @mx.operator.register("DoubledExp")
     class _Prop(mx.operator.CustomOpProp):
         def create_operator(self, ctx, in_shapes, in_dtypes):
@@ -166,7 +166,7 @@ def test_pause_and_resume():
     assert counts() == {"relu": 1, "tanh": 1}
 
 
-def test_trace_file_has_operators_and_marks(tmp_path):
+def test_trace_file_contains_operators_and_markers(tmp_path):
     domain = profiler.Domain("mine")
     task, frame = domain.new_task("task"), domain.new_frame("frame")
     profiler.set_state("run")
@@ -192,7 +192,7 @@ def test_trace_file_has_operators_and_marks(tmp_path):
     assert {"event", "outer", "outer:inner"} <= events.keys()
 
 
-def test_dump_may_go_on(tmp_path):
+def test_dump_without_finished_continues_profiling(tmp_path):
     x = mx.nd.ones((2,))
     profiler.set_state("run")
     mx.nd.relu(x)
@@ -204,14 +204,14 @@ def test_dump_may_go_on(tmp_path):
     assert not control.recording.running
 
 
-def test_continuous_dump_writes_at_the_stop(tmp_path):
+def test_continuous_dump_writes_when_stopped(tmp_path):
     profiler.set_config(continuous_dump=True)
     profiler.set_state("run")
     profiler.set_state("stop")
     assert (tmp_path / "trace.json").exists()
 
 
-def test_table_form_sorting_and_reset():
+def test_dumps_table_format_sorting_and_reset():
     x = mx.nd.ones((2,))
     profiler.set_state("run")
     mx.nd.relu(x)
@@ -233,7 +233,7 @@ def test_table_form_sorting_and_reset():
     assert "operator" not in profiler.dumps()
 
 
-def test_other_threads_do_not_break_it():
+def test_profiling_with_several_threads():
     x, exe = mx.nd.ones((4,)), network()
     profiler.set_state("run")
 
@@ -251,7 +251,7 @@ def test_other_threads_do_not_break_it():
     assert (exe.forward()[0].asnumpy() > 0).all()
 
 
-def test_old_spellings(tmp_path):
+def test_deprecated_function_names(tmp_path):
     for call in (
         lambda: profiler.profiler_set_config(mode="all", filename=str(tmp_path / "old.json")),
         lambda: profiler.profiler_set_state("run"),
@@ -262,7 +262,7 @@ def test_old_spellings(tmp_path):
     assert (tmp_path / "old.json").exists()
 
 
-def test_counter_and_names():
+def test_counter_arithmetic_and_names():
     domain = profiler.Domain("mine")
     counter = domain.new_counter("c")
     counter -= 2
@@ -272,7 +272,7 @@ def test_counter_and_names():
     assert [str(n) for n in named] == ["mine", "c", "t", "f", "e"]
 
 
-def test_calls_about_servers_warn_and_change_nothing():
+def test_profiling_servers_without_servers_warns():
     before = dict(control.CONFIG)
     with pytest.warns(UserWarning, match="Every worker records itself") as warned:
         profiler.set_config(profile_all=True, filename="server.json", profile_process="server")
@@ -282,7 +282,7 @@ def test_calls_about_servers_warn_and_change_nothing():
     assert not control.recording.running
 
 
-def test_invalid_arguments_of_the_profiler_raise():
+def test_invalid_profiler_arguments_raise():
     with pytest.raises(MXNetError, match=r"Cannot find argument 'filenam'.*Did you mean"):
         profiler.set_config(filenam="x")
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""Arrays and autograd as people write them."""
+"""Typical programs with arrays and autograd."""
 
 import mxnet as mx
 from mxnet import autograd, nd

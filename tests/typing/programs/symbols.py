@@ -1,4 +1,4 @@
-"""Symbols and executors as people write them."""
+"""Typical programs with symbols and executors."""
 
 import mxnet as mx
 

@@ -1,4 +1,4 @@
-"""Progress suits where it is shown: a bar on a terminal, lines in a file, nothing if unwanted."""
+"""Progress bars on terminals, in files, in pipes, and disabled."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ def no_setting(monkeypatch):
         ("bar", None, io.StringIO(), "bar"),
     ],
 )
-def test_the_style_follows_stream_setting_and_argument(setting, show, stream, style, monkeypatch):
+def test_progress_style_by_stream_setting_and_argument(setting, show, stream, style, monkeypatch):
     monkeypatch.setenv("MXNET_PROGRESS", setting)
     assert choose_style(show, stream) == style
 
 
-def test_an_unknown_setting_is_refused(monkeypatch):
+def test_unknown_progress_setting_raises(monkeypatch):
     monkeypatch.setenv("MXNET_PROGRESS", "loud")
     with pytest.raises(ValueError, match="none of auto, bar, lines, off"):
         choose_style()
 
 
-def test_a_terminal_gets_a_bar():
+def test_progress_on_a_terminal_is_a_bar():
     stream = Terminal()
     assert list(mx.progress([1, 2], "work", file=stream)) == [1, 2]
     assert "\rwork: 100%" in stream.getvalue()
 
 
-def test_a_file_gets_whole_lines_of_plain_text(monkeypatch):
+def test_progress_to_a_file_is_plain_text_lines(monkeypatch):
     monkeypatch.setattr(bar, "LINE_SECONDS", 0)
     stream = io.StringIO()
     for _ in mx.progress(range(3), "work", file=stream):
@@ -76,7 +76,7 @@ def test_a_file_gets_whole_lines_of_plain_text(monkeypatch):
     assert stream.getvalue().isascii()
 
 
-def test_short_work_writes_nothing_to_a_file():
+def test_short_loops_print_nothing_to_a_file():
     stream = io.StringIO()
     bar = mx.progress(range(3), file=stream)
     for _ in bar:
@@ -85,7 +85,7 @@ def test_short_work_writes_nothing_to_a_file():
 
 
 @pytest.mark.parametrize(("handle", "count"), [("pad", 3), ("discard", 2), ("roll_over", 2)])
-def test_batches_of_iterators_are_counted(handle, count):
+def test_batch_count_of_iterators(handle, count):
     data = mx.io.NDArrayIter(np.ones((5, 1)), batch_size=2, last_batch_handle=handle)
     assert batch_count(data) == count == len(list(data))
     assert batch_count(mx.io.ResizeIter(data, 7)) == 7
@@ -93,7 +93,7 @@ def test_batches_of_iterators_are_counted(handle, count):
     assert batch_count(iter([1])) is None
 
 
-def test_fit_takes_its_bar_away_before_something_is_printed(monkeypatch):
+def test_fit_clears_its_bar_before_printed_output(monkeypatch):
     monkeypatch.setattr(tracker, "DRAW_SECONDS", 0)
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
@@ -108,7 +108,7 @@ def test_fit_takes_its_bar_away_before_something_is_printed(monkeypatch):
     assert sys.stderr is stream
 
 
-def test_logged_lines_take_the_bar_away_and_stay_as_they_are(monkeypatch):
+def test_log_lines_are_not_mixed_with_the_bar(monkeypatch):
     stream = Terminal()
     monkeypatch.setattr("sys.stderr", stream)
     logger = logging.Logger("fit", logging.INFO)
@@ -123,7 +123,7 @@ def test_logged_lines_take_the_bar_away_and_stay_as_they_are(monkeypatch):
     assert logger.handlers[0].filters == []
 
 
-def test_a_training_without_logging_ends_with_one_line(capsys):
+def test_fit_without_logging_prints_one_summary_line(capsys):
     module().fit(batches(), num_epoch=2)
     line = r"Trained 2 epochs in [\d.:]+( s)?: train_accuracy=1\.0000\n"
     assert re.fullmatch(line, capsys.readouterr().err)
@@ -141,7 +141,7 @@ for x in mx.progress([1, 2]):
 """
 
 
-def test_a_pipe_gets_plain_text():
+def test_progress_to_a_pipe_is_plain_text():
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, timeout=120, check=True
     )
@@ -152,7 +152,7 @@ def test_a_pipe_gets_plain_text():
 
 
 @pytest.mark.parametrize("shows_metrics", [False, True])
-def test_one_bar_serves_all_epochs_where_a_logger_shows_them(shows_metrics, monkeypatch):
+def test_one_bar_for_all_epochs_if_a_logger_shows_metrics(shows_metrics, monkeypatch):
     class Board(mx.tracking.Logger):
         def log(self, row):
             pass
@@ -175,6 +175,6 @@ def test_one_bar_serves_all_epochs_where_a_logger_shows_them(shows_metrics, monk
     assert each._bar is None
 
 
-def test_pair_splits_puts_training_and_validation_next_to_each_other():
+def test_pair_splits_orders_training_before_validation():
     row = {"train_accuracy": 1.0, "train_loss": 2.0, "val_accuracy": 3.0, "val_loss": 4.0}
     assert list(tracker.pair_splits(row).values()) == [1, 3, 2, 4]

@@ -1,4 +1,4 @@
-"""What a training says of itself on a real terminal: bars that fit, resuming, Ctrl-C."""
+"""Progress output on a real terminal, resuming, and Ctrl-C."""
 
 import os
 import pty
@@ -48,7 +48,7 @@ LIMIT = 180  # seconds for a child; it takes a few
 
 
 class Child:
-    """A program on a terminal of its own."""
+    """A program on a pseudo-terminal."""
 
     def __init__(self, folder, *arguments):
         (folder / "train.py").write_text(PROGRAM)
@@ -65,7 +65,7 @@ class Child:
         self.text = ""
 
     def read_until(self, pattern):
-        """Read what is shown until a pattern appears, or to the end."""
+        """Read the output until a pattern appears, or to the end."""
         end = time.monotonic() + LIMIT
         while pattern is None or not re.search(pattern, self.text):
             if time.monotonic() > end:
@@ -89,7 +89,7 @@ class Child:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("api", ["module", "estimator"])
-def test_an_interrupted_training_says_how_to_continue_and_does(api, tmp_path):
+def test_interrupted_training_prints_how_to_resume_and_resumes(api, tmp_path):
     child = Child(tmp_path, 3, 0.1, api)
     child.read_until(r" [6-9]/\d+ \[| 1\d/20 \[")
     child.process.send_signal(signal.SIGINT)

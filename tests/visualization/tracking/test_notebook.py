@@ -1,4 +1,4 @@
-"""What a notebook shows, executed as Jupyter would."""
+"""Output of an executed notebook."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def shown(cell, kind):
     return cell[-1]["data"].get(kind, "")
 
 
-def test_blocks_symbols_trainers_and_loaders_are_drawn(outputs):
+def test_notebook_shows_blocks_symbols_trainers_and_loaders(outputs):
     block, symbol, trainer, loader = outputs[:4]
     assert "26 parameters" in shown(block, "text/html")
     assert "FullyConnected" in shown(symbol, "image/svg+xml")
@@ -61,7 +61,7 @@ def test_blocks_symbols_trainers_and_loaders_are_drawn(outputs):
     assert "ArrayDataset of 8 samples" in shown(loader, "text/html")
 
 
-def test_training_shows_bars_one_line_and_a_table(outputs):
+def test_notebook_training_shows_bars_summary_and_table(outputs):
     fit = outputs[4]
     assert "<th>train_accuracy</th>" in shown(fit, "text/html")
     texts = [part["text"] for part in fit if part["output_type"] == "stream"]
@@ -71,16 +71,16 @@ def test_training_shows_bars_one_line_and_a_table(outputs):
     assert not any("\x1b" in text for text in texts)
 
 
-def test_loops_show_a_bar(outputs):
+def test_notebook_loop_shows_a_bar(outputs):
     said = [part.get("text", "") + str(part.get("data", "")) for part in outputs[5]]
     assert any("work: " in text for text in said)
 
 
-def test_curves_are_drawn(outputs):
+def test_notebook_shows_curves(outputs):
     assert shown(outputs[6], "image/png")
 
 
-def test_errors_show_the_cell_alone(outputs):
+def test_notebook_error_shows_only_the_cell(outputs):
     error = outputs[7][-1]
     assert error["ename"] == "ShapeError"
     text = "\n".join(error["traceback"])
@@ -88,7 +88,7 @@ def test_errors_show_the_cell_alone(outputs):
     assert len(text.splitlines()) <= 15
 
 
-def test_a_live_plot_is_one_picture_that_is_replaced(outputs):
+def test_live_plot_replaces_one_image(outputs):
     plots = [part for part in outputs[-1] if "image/png" in part.get("data", {})]
     assert len(plots) == 1
     assert "display_id" in plots[0].get("transient", {"display_id": ""})

@@ -1,4 +1,4 @@
-"""What `fit` returns."""
+"""The history that `fit` returns, and loggers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def loader():
     return gluon.data.DataLoader(gluon.data.ArrayDataset(DATA, LABEL), 2)
 
 
-def test_module_returns_metrics_of_each_epoch():
+def test_module_fit_returns_metrics_of_each_epoch():
     history = module_fit(num_epoch=3, eval_data=mx.io.NDArrayIter(DATA, LABEL, 2))
     assert list(history) == ["train_accuracy", "val_accuracy"]
     assert history.epoch == [0, 1, 2]
@@ -44,20 +44,20 @@ def test_module_returns_metrics_of_each_epoch():
     assert history.last["train_accuracy"] == history["train_accuracy"][-1]
 
 
-def test_estimator_returns_the_same_names():
+def test_estimator_fit_returns_the_same_names():
     history = estimator().fit(loader(), loader(), epochs=2)
     assert {"train_accuracy", "val_accuracy"} < set(history)
     assert history.epoch == [0, 1]
 
 
-def test_epochs_without_validation_have_no_value():
+def test_epochs_without_validation_have_nan():
     est = estimator()
     validation = ValidationHandler(loader(), est.evaluate, epoch_period=2)
     history = est.fit(loader(), epochs=4, event_handlers=validation)
     assert [math.isnan(value) for value in history["val_accuracy"]] == [True, False, True, False]
 
 
-def test_a_resumed_training_has_the_history_of_the_whole(tmp_path):
+def test_resumed_fit_has_the_complete_history(tmp_path):
     whole = module_fit(num_epoch=3, initializer=mx.init.One())
     module_fit(num_epoch=2, initializer=mx.init.One(), resume=tmp_path / "run")
     resumed = module_fit(num_epoch=3, initializer=mx.init.One(), resume=tmp_path / "run")
@@ -65,24 +65,24 @@ def test_a_resumed_training_has_the_history_of_the_whole(tmp_path):
     assert resumed.epoch == [0, 1, 2]
 
 
-def test_a_resumed_estimator_has_the_history_of_the_whole(tmp_path):
+def test_resumed_estimator_has_the_complete_history(tmp_path):
     estimator().fit(loader(), epochs=2, resume=tmp_path)
     assert estimator().fit(loader(), epochs=3, resume=tmp_path).epoch == [0, 1, 2]
 
 
-def test_an_unknown_metric_names_the_known_ones():
+def test_unknown_metric_raises_and_lists_known_ones():
     with pytest.raises(KeyError, match="there are: train_accuracy"):
         module_fit(num_epoch=1)["accuracy"]
 
 
-def test_notebooks_show_a_table():
+def test_history_html_repr_is_a_table():
     history = mx.tracking.History()
     history.add(0, 1.0, {"train_<b>": 0.5})
     assert "<th>train_&lt;b&gt;</th>" in history._repr_html_()
     assert "<td>0.5</td>" in history._repr_html_()
 
 
-def test_curves_of_a_metric_share_a_chart(tmp_path):
+def test_plot_history_shares_a_chart_per_metric(tmp_path):
     pytest.importorskip("matplotlib")
     history = mx.tracking.History()
     for epoch in range(3):
@@ -107,14 +107,14 @@ def objects(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_table_has_a_row_for_each_epoch(tmp_path):
+def test_csv_logger_writes_one_row_per_epoch(tmp_path):
     history = module_fit(num_epoch=2, loggers=CSVLogger(tmp_path / "run.csv"))
     found = rows(tmp_path / "run.csv")
     assert list(found[0]) == ["epoch", "time", "train_accuracy"]
     assert [float(row["train_accuracy"]) for row in found] == history["train_accuracy"]
 
 
-def test_a_metric_that_comes_later_adds_a_column(tmp_path):
+def test_csv_logger_adds_columns_for_new_metrics(tmp_path):
     logger = CSVLogger(tmp_path / "run.csv")
     logger.begin(History())
     logger.log({"epoch": 0, "time": 1.0, "train_loss": 2.0})
@@ -123,14 +123,14 @@ def test_a_metric_that_comes_later_adds_a_column(tmp_path):
     assert first["val_loss"] == "nan" and second["val_loss"] == "3.0"
 
 
-def test_json_lines_hold_one_epoch_each(tmp_path):
+def test_json_lines_logger_writes_one_line_per_epoch(tmp_path):
     history = estimator().fit(
         loader(), loader(), epochs=2, loggers=[JSONLinesLogger(tmp_path / "run.jsonl")]
     )
     assert objects(tmp_path / "run.jsonl") == history.rows()
 
 
-def test_nan_is_null_in_json(tmp_path):
+def test_json_lines_logger_writes_nan_as_null(tmp_path):
     logger = JSONLinesLogger(tmp_path / "run.jsonl")
     logger.begin(History())
     logger.log({"epoch": 0, "time": 1.0, "train_loss": math.nan})
@@ -138,7 +138,7 @@ def test_nan_is_null_in_json(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "read"), [(CSVLogger, rows), (JSONLinesLogger, objects)])
-def test_a_new_training_replaces_or_appends(kind, read, tmp_path):
+def test_loggers_replace_or_append(kind, read, tmp_path):
     path = tmp_path / "run"
     module_fit(num_epoch=2, loggers=kind(path))
     module_fit(num_epoch=1, loggers=kind(path, append=True))
@@ -148,16 +148,16 @@ def test_a_new_training_replaces_or_appends(kind, read, tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "read"), [(CSVLogger, rows), (JSONLinesLogger, objects)])
-def test_a_resumed_training_writes_each_epoch_once(kind, read, tmp_path):
+def test_resumed_training_logs_each_epoch_once(kind, read, tmp_path):
     path = tmp_path / "run"
     module_fit(num_epoch=2, loggers=kind(path), resume=tmp_path / "state")
-    with path.open("a") as file:  # an epoch whose checkpoint was not written any more
+    with path.open("a") as file:  # an epoch without a checkpoint
         file.write("2,0,0\n")
     module_fit(num_epoch=4, loggers=kind(path), resume=tmp_path / "state")
     assert [int(row["epoch"]) for row in read(path)] == [0, 1, 2, 3]
 
 
-def test_tensorboard_reads_what_was_written(tmp_path):
+def test_tensorboard_logger_roundtrip(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     history = module_fit(num_epoch=3, loggers=TensorBoardLogger(tmp_path))
     events = accumulator.EventAccumulator(str(tmp_path))
@@ -167,7 +167,7 @@ def test_tensorboard_reads_what_was_written(tmp_path):
     assert [event.value for event in written] == pytest.approx(history["train_accuracy"])
 
 
-def test_weights_and_biases_gets_every_epoch(monkeypatch):
+def test_wandb_logger_receives_every_epoch(monkeypatch):
     calls = []
     run = SimpleNamespace(
         log=lambda values, step: calls.append((step, sorted(values))),
@@ -184,7 +184,7 @@ def test_weights_and_biases_gets_every_epoch(monkeypatch):
 
 
 @pytest.mark.parametrize("is_active", [False, True])
-def test_mlflow_gets_every_epoch(is_active, monkeypatch):
+def test_mlflow_logger_receives_every_epoch(is_active, monkeypatch):
     calls = []
     mlflow = SimpleNamespace(
         active_run=lambda: object() if is_active else None,
@@ -208,7 +208,7 @@ def test_mlflow_gets_every_epoch(is_active, monkeypatch):
         ("tensorboard", lambda: TensorBoardLogger("runs")),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(package, make, monkeypatch):
+def test_missing_logger_package_error_names_the_extra(package, make, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(mx.MXNetError, match=rf"pip install 'mxnext\[{package}\]'"):
@@ -230,7 +230,7 @@ def test_loggers_end_when_training_fails(tmp_path):
     assert ended == [True]
 
 
-def test_what_is_no_logger_is_refused():
+def test_invalid_logger_raises():
     with pytest.raises(ValueError, match="loggers are objects such as"):
         module_fit(num_epoch=1, loggers="run.csv")
 
@@ -255,14 +255,14 @@ HOSTILE = "<script>alert(1)</script>"
         None,
     ],
 )
-def test_histories_of_files_hold_numbers_only(state):
+def test_invalid_history_state_raises(state):
     history = mx.tracking.History()
     with pytest.raises(mx.MXNetError, match="history of a checkpoint"):
         history.load_state_dict(state)
     assert history.epoch == []
 
 
-def test_names_in_histories_are_text():
+def test_metric_names_in_histories_are_escaped():
     history = mx.tracking.History()
     history.load_state_dict({"epoch": [0], "time": [1], "metrics": {HOSTILE: [float("nan")]}})
     history.add(1, 2.0, {HOSTILE: 0.5})
@@ -272,7 +272,7 @@ def test_names_in_histories_are_text():
     assert again.time == [1.0, 2.0]
 
 
-def test_a_name_in_a_table_is_never_a_formula(tmp_path):
+def test_csv_logger_strips_formula_prefixes_from_names(tmp_path):
     logger = mx.tracking.CSVLogger(tmp_path / "run.csv")
     logger.begin(mx.tracking.History())
     logger.log({"epoch": 0, "time": 1.0, "=cmd()": 0.5})
