@@ -395,7 +395,7 @@ def _not_an_array(key: str | None, value: Any) -> InvalidType:
         shape = (
             f" of shape {value.shape}" if hasattr(value, "shape") else f": {repr(value)[:80]}..."
         )
-        shown = f"a {kind}{shape}"
+        shown = f"{kind}{shape}"
     return InvalidType(f"Argument {key} must have NDArray type, but got {shown}. {advice}")
 
 
