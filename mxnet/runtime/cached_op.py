@@ -160,9 +160,11 @@ class CachedOp:
             else:
                 outputs.append(head if is_sparse(head) else head._as(cls))
         if session is not None:
-            results = [outputs] if len(self._steps) == 1 else outputs
-            for result, (step, positions) in zip(results, self._steps, strict=True):
-                record_step(result, step, [args[i] for i in positions])
+            if len(self._steps) == 1:
+                record_step(outputs, self._steps[0][0], args)
+            else:
+                for output, (step, positions) in zip(outputs, self._steps, strict=True):
+                    record_step(output, step, [args[i] for i in positions])
         for head, variable in self._passed:
             if not is_sparse(args[variable]) and not (session and self._joins_gradients):
                 outputs[head] = alias(args[variable])
