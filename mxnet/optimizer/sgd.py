@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._process import env
-from ..ndarray import NDArray, random
+from ..ndarray import NDArray, random, zeros
 from ..ops.documentation import inherits_parameters
 from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
 from ..runtime.array import plain, wrap_plain
@@ -219,8 +219,8 @@ class Test(Optimizer):
     __test__ = False  # not a test case
 
     def create_state(self, index: Index, weight: NDArray) -> NDArray:
-        """Return an array for the weight."""
-        return zero_state(weight)
+        """Return a float32 array for the weight."""
+        return zeros(weight.shape, ctx=weight.context)
 
     def update(self, index: Index, weight: NDArray, grad: NDArray, state: NDArray) -> None:
         """Do ``w += rescale_grad g``."""

@@ -101,6 +101,14 @@ def test_optimizer_registry():
         mx.optimizer.create("sgd", param_idx2name=["a"])
 
 
+def test_state_of_the_test_optimizer_is_float32():
+    """As in MXNet 1.9.1, also for weights of another type."""
+    optimizer, weight = mx.optimizer.Test(), mx.nd.array([1], dtype="float16")
+    state = optimizer.create_state(0, weight)
+    optimizer.update(0, weight, mx.nd.array([0.5], dtype="float16"), state)
+    assert (state.dtype, state.asscalar()) == (np.float32, 1.5)
+
+
 def test_registering_an_existing_name_warns():
     known = dict(mx.optimizer.Optimizer.opt_registry)
     try:
