@@ -10,7 +10,7 @@ from ..ops.documentation import inherits_parameters
 from ..ops.training.sgd import dcasgd, nag_mom, sgd, sgd_mom, signsgd, signum
 from ..runtime.array import plain, wrap_plain
 from .base import Index, Optimizer, register
-from .multi_tensor import Batch, ListOptimizer, zero_state
+from .multi_tensor import Batch, ListOptimizer
 
 
 @register
