@@ -345,7 +345,10 @@ def test_the_api_document_says_what_is_answered(server):
     assert document["openapi"].startswith("3.")
     asked = 0
     for path, operations in document["paths"].items():
+        path = path.replace("{model}", "animals")  # noqa: PLW2901
         for method, operation in operations.items():
+            if method == "parameters":
+                continue
             bodies = operation.get("requestBody", {}).get("content", {"": None})
             for kind in bodies:
                 for body in (None, b"", b"{}", b"[]", b"null", b"\xff\xfe", b'{"inputs": null}'):
