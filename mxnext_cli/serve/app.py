@@ -16,6 +16,7 @@ import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime, timezone
 from logging import Logger, getLogger
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from starlette.types import ASGIApp, Lifespan, Message, Receive, Scope, Send
 
 from .. import UsageError
 from .encoding import dump
-from .limits import Budget, Limits, Refused, Share
+from .limits import MAX_HEADER_BYTES, Budget, Limits, Refused, Share
 from .monitoring import Metrics
 
 TOKEN_VARIABLE = "MX_SERVE_TOKEN"
@@ -84,6 +85,8 @@ class Guard:
     def check(self, scope: Scope) -> None:
         """Raise for a request that must not be answered."""
         headers = Headers(scope=scope)
+        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEADER_BYTES:
+            raise Refused(431, f"the headers exceed {MAX_HEADER_BYTES} bytes", connection="close")
         hosts = headers.getlist("host")
         if len(hosts) != 1 or (not hosts[0] and scope["http_version"] == "1.1"):
             raise Refused(400, "it needs one Host header", connection="close")
@@ -170,7 +173,7 @@ class Front:
 
     def __init__(self, app: ASGIApp, guard: Guard, metrics: Metrics, limits: Limits) -> None:
         self._app, self._guard, self._metrics = app, guard, metrics
-        self._timeout, self._budget = limits.timeout, Budget(limits.max_in_flight)
+        self._timeout, self.budget = limits.timeout, Budget(limits.max_in_flight)
         self.stopping = threading.Event()  # connections close after the answers that follow
         self.log: Logger | None = None
 
@@ -182,7 +185,7 @@ class Front:
         start = time.perf_counter()
         exchange = Exchange(scope, receive, send, self._timeout)
         exchange.closes = self.stopping.is_set()
-        share = scope["mx.share"] = Share(self._budget)
+        share = scope["mx.share"] = Share(self.budget)
         self._metrics.active.inc()
         try:
             self._guard.check(scope)
@@ -199,14 +202,15 @@ class Front:
             share.hold(0)
             seconds = time.perf_counter() - start
             self._metrics.active.dec()
-            self._metrics.in_flight.set(self._budget.in_use)
+            self._metrics.in_flight.set(self.budget.in_use)
             self._metrics.requests.labels(str(exchange.code)).inc()
             self._metrics.seconds.observe(seconds)
             if self.log is not None:
                 client, path = (scope.get("client") or ("",))[0], scope["path"][:200]
-                self.log.info({"client": client, "method": scope["method"], "path": path,
-                               "status": exchange.code, "bytes": exchange.size,
-                               "ms": round(seconds * 1e3, 3)})  # fmt: skip
+                line = {"time": datetime.now(timezone.utc), "client": client, "path": path,
+                        "method": scope["method"], "status": exchange.code,
+                        "bytes": exchange.size, "ms": round(seconds * 1e3, 3)}  # fmt: skip
+                self.log.info("%s", dump(line).decode())
 
 
 def refuse(_: Request | None, error: BaseException) -> Response:

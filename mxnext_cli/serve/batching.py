@@ -17,20 +17,20 @@ from .monitoring import Metrics
 
 Arrays = dict[str, np.ndarray]
 Outputs = list[np.ndarray]
-Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+Signature = tuple[tuple[str, tuple[int, ...]], ...]  # what requests of one batch share
 MAX_SHAPES = 64  # of which times are remembered
 QUICK = 0.005  # seconds that a lone request may take on the event loop
 STOPPING = "the server is stopping"
 
 
 class Job(NamedTuple):
-    """One request: its arrays, number of samples, future, arrival time, and what a batch shares."""
+    """One request: its arrays, number of samples, signature, future and arrival time."""
 
     inputs: Arrays
     rows: int
+    signature: Signature
     future: asyncio.Future[Outputs]
     since: float
-    signature: tuple
 
 
 class RowLimit:
@@ -72,7 +72,7 @@ class Batcher:
         self._arriving, self._runs_inline = arriving, runs_inline
         self._limit = RowLimit(limits.max_batch, limits.target_latency_ms)
         self._waiting: list[Job] = []
-        self._seconds: dict[Shapes, float] = {}  # that the last run of each shape took
+        self._seconds: dict[tuple[int, Signature], float] = {}  # that the last run took
         self._worker: asyncio.Task[None] | None = None
         self._more = asyncio.Event()
         self._pool = ThreadPoolExecutor(1, "mx-serve-model")
@@ -86,12 +86,12 @@ class Batcher:
             message = f"{len(self._waiting)} requests wait already; try again later"
             raise Refused(503, message, retry_after="1")
         rows = len(next(iter(inputs.values())))
+        signature = tuple((name, inputs[name].shape[1:]) for name in sorted(inputs))
         is_idle = self._worker is None and self._arriving() == 0
-        if self._runs_inline and is_idle and self._seconds.get(_shapes(inputs), QUICK) < QUICK:
-            return self._run_timed(inputs, rows)
+        if self._runs_inline and is_idle and self._seconds.get((rows, signature), QUICK) < QUICK:
+            return self._run(inputs, rows, signature)
         loop = asyncio.get_running_loop()
-        signature = tuple((n, a.shape[1:], a.dtype.str) for n, a in sorted(inputs.items()))
-        job = Job(inputs, rows, loop.create_future(), loop.time(), signature)
+        job = Job(inputs, rows, signature, loop.create_future(), loop.time())
         self._waiting.append(job)
         self._metrics.queue.set(len(self._waiting))
         self._more.set()
@@ -108,9 +108,6 @@ class Batcher:
         self._more.set()
         if self._worker is not None:
             await asyncio.wait([self._worker], timeout=timeout)
-        for job in self._waiting:
-            if not job.future.done():
-                job.future.set_exception(Refused(503, STOPPING, connection="close"))
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # -- batches --------------------------------------------------------------------------------
@@ -165,22 +162,20 @@ class Batcher:
     def _run_batch(self, jobs: list[Job]) -> list[Outputs | Exception]:
         """Return the result of each request; a failure affects only its own request."""
         if len(jobs) == 1:
-            return [self._run_one(jobs[0].inputs, jobs[0].rows)]
+            try:
+                return [self._run(*jobs[0][:3])]
+            except Exception as error:
+                return [error]
         ends = np.cumsum([job.rows for job in jobs]).tolist()
         joined = {n: np.concatenate([job.inputs[n] for job in jobs]) for n in jobs[0].inputs}
-        outputs = self._run_one(joined, ends[-1])
-        if isinstance(outputs, Exception) or any(not o.ndim or len(o) != ends[-1] for o in outputs):
-            return [self._run_one(job.inputs, job.rows) for job in jobs]  # which one is wrong?
-        parts = [np.split(out, ends[:-1]) for out in outputs]
-        return [list(part) for part in zip(*parts, strict=True)]
+        with contextlib.suppress(Exception):  # which of them is wrong shows when each runs alone
+            outputs = self._run(joined, ends[-1], jobs[0].signature)
+            if all(out.ndim and len(out) == ends[-1] for out in outputs):
+                parts = [np.split(out, ends[:-1]) for out in outputs]
+                return [list(part) for part in zip(*parts, strict=True)]
+        return [self._run_batch([job])[0] for job in jobs]
 
-    def _run_one(self, inputs: Arrays, rows: int) -> Outputs | Exception:
-        try:
-            return self._run_timed(inputs, rows)
-        except Exception as error:
-            return error
-
-    def _run_timed(self, inputs: Arrays, rows: int) -> Outputs:
+    def _run(self, inputs: Arrays, rows: int, signature: Signature) -> Outputs:
         start = time.perf_counter()
         try:
             outputs = self._predict(inputs)
@@ -191,13 +186,9 @@ class Batcher:
         seconds = time.perf_counter() - start
         if len(self._seconds) >= MAX_SHAPES:
             self._seconds.clear()
-        self._seconds[_shapes(inputs)] = seconds
+        self._seconds[rows, signature] = seconds
         self._limit.learn(rows, seconds)
         self._metrics.model_seconds.observe(seconds)
         self._metrics.batches.observe(rows)
         self._metrics.rows.inc(rows)
         return outputs
-
-
-def _shapes(inputs: Arrays) -> Shapes:
-    return tuple((name, array.shape) for name, array in inputs.items())

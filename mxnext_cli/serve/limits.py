@@ -16,7 +16,7 @@ MIB = 1 << 20
 HEADROOM = 64 << 10  # bytes beside the numbers: names, headers of files, the form of JSON
 BYTES_PER_NUMBER = 8  # of the widest type
 TEXT_PER_NUMBER = 32  # "-1.2345678901234567e-308" with a comma and spaces
-MAX_HEADER_BYTES = 64 << 10
+MAX_HEADER_BYTES = 32 << 10
 MAX_INLINE_BYTES = 32 << 10  # a larger body is decoded off the event loop
 NO_ROOM = "the server holds too many bytes of requests; try again later"
 

@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus, and its lines about requests and errors, as JSON."""
+"""What a server counts, for Prometheus, and its logs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import functools
 import logging
 import os
 import sys
-from datetime import datetime, timezone
 from pathlib import Path
 
-import msgspec
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -24,7 +22,6 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 METRICS_KIND = "text/plain; version=0.0.4; charset=utf-8"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where processes of one server write their numbers
-MAX_LINE = 4096  # characters
 
 disable_created_metrics()
 
@@ -73,24 +70,10 @@ class Metrics:
         return registry
 
 
-class JSONLine(logging.Formatter):
-    """Formats a record, or the fields that are its message, as a line of JSON."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
-        fields = record.msg
-        if not isinstance(fields, dict):
-            fields = {"level": record.levelname.lower(), "message": record.getMessage().strip()}
-        if record.exc_info and record.exc_info[1] is not None:
-            fields["error"] = repr(record.exc_info[1])[:500]
-        when = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        return msgspec.json.encode({"time": when, **fields}, enc_hook=str).decode()[:MAX_LINE]
-
-
-def open_log(name: str, target: str) -> logging.Logger:
-    """Return a logger that writes lines of JSON to a file, ``-`` for stderr."""
+def open_log(name: str, target: str, form: str) -> logging.Logger:
+    """Return a logger that writes lines of a form to a file, ``-`` for stderr."""
     handler = logging.StreamHandler(sys.stderr) if target == "-" else logging.FileHandler(target)
-    handler.setFormatter(JSONLine())
+    handler.setFormatter(logging.Formatter(form))
     logging.raiseExceptions = False  # a full disk must not fill stderr
     logger = logging.getLogger(f"mxnext.{name}")
     logger.handlers, logger.propagate = [handler], False

@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from .decoding import MAX_AXES, MAX_SIZE, NOTHING, Arrays, Decoder, parse_json, reading
+from .decoding import MAX_AXES, NOTHING, Arrays, Decoder, parse_json, reading
 from .encoding import DATATYPES, HEADER_LENGTH
 from .limits import Refused
 
-Size = Annotated[int, msgspec.Meta(ge=1, le=MAX_SIZE)]
+Size = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Parameters(msgspec.Struct):

@@ -35,8 +35,6 @@ class Predictions:
     def __init__(self, repository: Repository, limits: Limits, metrics: Metrics) -> None:
         self._repository, self._limits, self._metrics = repository, limits, metrics
         self._pool = ThreadPoolExecutor(DECODERS, "mx-serve-decoder")
-        self._receiving = 0
-        repository.arriving = lambda: self._receiving
 
     def handlers(self) -> dict[str, Handler]:
         """Return the handler of each path."""
@@ -76,7 +74,6 @@ class Predictions:
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refused(415, "compressed bodies are not taken")
         body = bytearray()
-        self._receiving += 1
         try:
             with share.arriving(self._limits.timeout):
                 async for chunk in request.stream():
@@ -86,8 +83,6 @@ class Predictions:
                     body += chunk
         except ClientDisconnect:  # or its chunks are malformed, which the client may still read
             raise Refused(400, "the body ended early") from None
-        finally:
-            self._receiving -= 1
         return body
 
     async def _call(self, is_quick: bool, function: Callable[..., T], *args: Any) -> T:

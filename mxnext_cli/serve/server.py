@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import importlib.util
 import multiprocessing
 import os
 import signal
@@ -57,7 +58,7 @@ class Service:
         self._is_worker = args.workers > 1
         limits = Limits(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Limits)})
         self._watch, self._timeout, self.metrics = args.watch, args.timeout, Metrics()
-        self._log = open_log("serve", "-")
+        self._log = open_log("serve", "-", "%(asctime)s %(levelname)s %(message)s")
         model_args = args if len(find_sources(args.model)) == 1 else None
         self.repository = Repository(
             args.model, limits, self.metrics, model_args, args.device, args.versions
@@ -71,7 +72,9 @@ class Service:
         app = build_app(descriptions.readers(), actions, self._lifespan)
         guard = Guard([args.host, socket.gethostname(), *args.allow_host], args.token)
         self.front = Front(app, guard, self.metrics, limits)
-        self.front.log = open_log("access", args.access_log) if args.access_log else None
+        self.repository.arriving = lambda: len(self.front.budget.arriving)
+        if args.access_log:
+            self.front.log = open_log("access", args.access_log, "%(message)s")
         descriptions.stopping = self.front.stopping
 
     @contextlib.asynccontextmanager
@@ -122,7 +125,7 @@ def network_options(args: argparse.Namespace, address: Address) -> dict[str, Any
         "backpressure": max(1, min(args.max_connections, files - SPARE_FILES)),
         "http1_settings": HTTP1Settings(
             header_read_timeout=max(1, round(args.header_timeout * 1000)),
-            max_buffer_size=MAX_HEADER_BYTES,
+            max_buffer_size=2 * MAX_HEADER_BYTES,
         ),
         "log_enabled": args.workers > 1,
         "log_level": LogLevels.error,
@@ -135,28 +138,23 @@ def network_options(args: argparse.Namespace, address: Address) -> dict[str, Any
 
 def raise_file_limit(needed: int) -> int:
     """Raise the limit of open files as far as the system allows; return the limit."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
+    if os.name != "posix":
         return needed
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return needed if soft == resource.RLIM_INFINITY else soft
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (needed if n == resource.RLIM_INFINITY else n for n in limits)
+    with contextlib.suppress(ValueError, OSError):
+        if soft < needed:
+            soft = min(needed, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, limits[1]))
+    return soft
 
 
 def handle_signal(name: str, action: Callable[[], object]) -> None:
     """Call a function in the event loop on a signal, if the system has it."""
-    loop, number = asyncio.get_running_loop(), getattr(signal, name, None)
-    if number is None:
-        return
-    try:
-        loop.add_signal_handler(number, action)
-    except NotImplementedError:  # on Windows
-        signal.signal(number, lambda *_: loop.call_soon_threadsafe(action))
+    with contextlib.suppress(AttributeError, NotImplementedError):  # on Windows
+        asyncio.get_running_loop().add_signal_handler(getattr(signal, name), action)
 
 
 def shorten_pauses() -> None:
@@ -183,12 +181,9 @@ def serve(args: argparse.Namespace, address: Address, announce: Callable[[], Non
     except OSError as error:  # of TLS
         files = f"{args.certfile} and {args.keyfile}"
         raise CommandError(f"{files}: no certificate and its key: {error}") from None
-    try:
-        from uvloop import run
-    except ImportError:
-        from asyncio import run
     announce()
-    run(_serve(server, service.front, args.timeout))
+    loops = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
+    importlib.import_module(loops).run(_serve(server, service.front, args.timeout))
     return service.metrics.answered()
 
 
@@ -213,7 +208,7 @@ def serve_in_processes(
 ) -> int:
     """Serve in processes that granian starts; return how many requests were answered."""
     multiprocessing.set_start_method("spawn", force=True)  # torch has threads, which forks lack
-    del args.runner
+    vars(args).pop("runner")  # a function of the parser
     options = network_options(args, address) | {"workers": args.workers}
     kill_timeout = round(2 * args.timeout) + 1
     server = Granian("mx serve", respawn_failed_workers=True, workers_kill_timeout=kill_timeout,
@@ -232,7 +227,7 @@ def serve_in_processes(
     return count
 
 
-def handle_signals_of_workers(server: Granian) -> None:
+def handle_signals_of_workers(server: Any) -> None:
     """Pass SIGHUP on; on SIGTERM or Ctrl-C, let processes ask clients to close first."""
     stop = signal.getsignal(signal.SIGTERM)  # of granian
     assert callable(stop)
@@ -246,10 +241,7 @@ def handle_signals_of_workers(server: Granian) -> None:
         send(signal.SIGUSR1)
         threading.Timer(DRAIN_SECONDS, stop, (number, frame)).start()
 
-    for number in (
-        signal.SIGUSR1,
-        signal.SIGUSR2,
-    ):  # new processes ignore them until they are ready
+    for number in (signal.SIGUSR1, signal.SIGUSR2):  # until a new process is ready
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, lambda *_: send(signal.SIGUSR2))
     for number in (signal.SIGTERM, signal.SIGINT):

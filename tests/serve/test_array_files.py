@@ -9,8 +9,9 @@ import zipfile
 import numpy as np
 import pytest
 
-for name in ("msgspec", "starlette", "python_multipart"):
-    pytest.importorskip(name)
+pytest.importorskip("msgspec")
+pytest.importorskip("starlette")
+pytest.importorskip("python_multipart")
 
 from mxnext_cli.serve.decoding import read_npy, read_npz, read_safetensors
 from mxnext_cli.serve.limits import Refused

@@ -132,7 +132,7 @@ def test_open_inference_protocol_in_bytes(dense):
         ({"inputs": [tensor(), tensor()]}, b"", "twice"),
         ({"inputs": [tensor()], "outputs": [{"name": "y"}]}, b"", "no output 'y'"),
         ({"inputs": [tensor(parameters={"binary_data_size": 40})]}, b"abc", "not 40 bytes"),
-        ({"inputs": [tensor(parameters={"binary_data_size": 4})]}, b"abcd", "takes 40 bytes, not 4"),
+        ({"inputs": [tensor(parameters={"binary_data_size": 4})]}, b"abcd", "takes 40 bytes"),
         ({"inputs": [tensor()]}, b"abcd", "belong to no input"),
     ],
 )
