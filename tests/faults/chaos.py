@@ -211,7 +211,8 @@ def happen(fault: Fault, data: nd.NDArray, folder: str, net: Any) -> nd.NDArray:
     elif kind == "full disk":
         limit_files(100)
     elif kind == "checkpoint removed":
-        files = [path for path in Path(folder, "checkpoints").rglob("*") if path.is_file()]
+        paths = Path(folder, "checkpoints").rglob("[!.]*")  # not those that are being written
+        files = [path for path in paths if path.is_file()]
         for path in sorted(files)[-1:]:
             path.unlink(missing_ok=True)
     elif kind == "nan batch":
