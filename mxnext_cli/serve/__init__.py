@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
 import os
 import socket
+import ssl
 import sys
-import threading
 import time
 
 from .. import CommandError, UsageError
@@ -37,6 +38,12 @@ def run(args: argparse.Namespace) -> int:
     args.token = read_token(args.token)
     if bool(args.certfile) != bool(args.keyfile):
         raise UsageError("--certfile and --keyfile belong together")
+    if args.certfile:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(args.certfile, args.keyfile)
+        except OSError as error:
+            files = f"{args.certfile} and {args.keyfile}"
+            raise CommandError(f"{files}: no certificate and its key: {error}") from None
     names = list(find_sources(args.model))
     if len(names) > 1 and (used := find_used(args)):
         options = ", ".join(f"--{name}" for name in used)
@@ -46,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     from .server import serve, serve_in_processes
 
     address = find_address(args.host, args.port)
-    announcer = threading.Thread(target=announce, args=(args, address, names), daemon=True)
-    count = (serve_in_processes if args.workers > 1 else serve)(args, address, announcer.start)
+    announce_all = functools.partial(announce, args, address, names)
+    count = (serve_in_processes if args.workers > 1 else serve)(args, address, announce_all)
     print(f"stopped; answered {count} requests")
     return 0
 

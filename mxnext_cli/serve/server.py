@@ -18,6 +18,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import torch
@@ -176,12 +177,8 @@ def shorten_pauses() -> None:
 def serve(args: argparse.Namespace, address: Address, announce: Callable[[], None]) -> int:
     """Serve in this process; return how many requests were answered."""
     service = Service(args)
-    try:
-        server = Server(service.front, **network_options(args, address))
-    except OSError as error:  # of TLS
-        files = f"{args.certfile} and {args.keyfile}"
-        raise CommandError(f"{files}: no certificate and its key: {error}") from None
-    announce()
+    server = Server(service.front, **network_options(args, address))
+    threading.Thread(target=announce, daemon=True).start()
     loops = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
     importlib.import_module(loops).run(_serve(server, service.front, args.timeout))
     return service.metrics.answered()
@@ -211,23 +208,27 @@ def serve_in_processes(
     vars(args).pop("runner")  # a function of the parser
     options = network_options(args, address) | {"workers": args.workers}
     kill_timeout = round(2 * args.timeout) + 1
-    server = Granian("mx serve", respawn_failed_workers=True, workers_kill_timeout=kill_timeout,
-                     **options)  # fmt: skip
-    server.on_startup(functools.partial(handle_signals_of_workers, server))
-    server.on_startup(announce)
+    server, is_stopping = Granian("mx serve", workers_kill_timeout=kill_timeout, **options), Event()
+
+    def announce_all() -> None:
+        announce()
+        server.respawn_failed_workers = True  # not before: a model that cannot be loaded ends it
+
+    server.on_startup(functools.partial(handle_signals_of_workers, server, is_stopping))
+    server.on_startup(threading.Thread(target=announce_all, daemon=True).start)
     with tempfile.TemporaryDirectory(prefix="mx-serve-") as folder:
         os.environ[SHARED_FOLDER] = folder
         try:
             server.serve(target_loader=functools.partial(load_app, args), wrap_loader=False)
         except SystemExit:
-            if server.respawn_failed_workers:
-                raise CommandError("the worker processes end again and again") from None
+            if not is_stopping.is_set():
+                raise CommandError("a process did not start, or they end again and again") from None
         count = Metrics().answered()
         del os.environ[SHARED_FOLDER]
     return count
 
 
-def handle_signals_of_workers(server: Any) -> None:
+def handle_signals_of_workers(server: Any, is_stopping: Event) -> None:
     """Pass SIGHUP on; on SIGTERM or Ctrl-C, let processes ask clients to close first."""
     stop = signal.getsignal(signal.SIGTERM)  # of granian
     assert callable(stop)
@@ -237,6 +238,7 @@ def handle_signals_of_workers(server: Any) -> None:
             os.kill(process.pid or 0, number)
 
     def drain(number: int, frame: object) -> None:
+        is_stopping.set()
         server.respawn_failed_workers = False
         send(signal.SIGUSR1)
         threading.Timer(DRAIN_SECONDS, stop, (number, frame)).start()

@@ -20,7 +20,7 @@ SEEDS = range(int(os.environ.get("MXNEXT_CHAOS", "10")))
 
 
 def test_jobs_end_with_a_clear_error_and_lose_nothing_at_any_fault() -> None:
-    assert not chaos.run(SEEDS)
+    assert not chaos.run(SEEDS, at_once=2)
 
 
 def test_every_fault_is_chosen_by_some_seed() -> None:

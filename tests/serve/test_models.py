@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -158,6 +159,28 @@ def test_processes_share_an_address_and_are_replaced(tmp_path):
         wait_for(lambda: _answers(server), "an answer")
         os.kill(server.process.pid, signal.SIGTERM)
         assert "stopped; answered" in server.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="several processes need POSIX")
+def test_processes_that_cannot_load_their_model_end_the_server(tmp_path):
+    command = [sys.executable, "-m", "mxnext_cli", "serve", f"a={tmp_path}/none", "--workers=2"]
+    done = subprocess.run(
+        [*command, "--port=0"], capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no such file" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="several processes need POSIX")
+def test_sigterm_to_all_processes_ends_the_server():
+    with serving(DENSE, "--shape=5", "--workers=2") as server:
+        wait_for(lambda: len(_workers(server)) == 2, "both processes")
+        assert server.get("/health").code == 200
+        for pid in (*_workers(server), server.process.pid):
+            os.kill(pid, signal.SIGTERM)
+        assert "stopped; answered 1 requests" in server.wait()
 
 
 def _workers(server) -> list[int]:
