@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -84,13 +83,15 @@ class Guard:
 
     def check(self, scope: Scope) -> None:
         """Raise for a request that must not be answered."""
-        headers = Headers(scope=scope)
-        if sum(len(name) + len(value) for name, value in headers.raw) > MAX_HEADER_BYTES:
+        pairs = [(n.decode("latin-1"), value.decode("latin-1")) for n, value in scope["headers"]]
+        headers, size = dict(pairs), sum(len(name) + len(value) for name, value in pairs)
+        hosts = [value for name, value in pairs if name == "host"]
+        encodings = [value.lower() for name, value in pairs if name == "transfer-encoding"]
+        if size > MAX_HEADER_BYTES:
             raise Refused(431, f"the headers exceed {MAX_HEADER_BYTES} bytes", connection="close")
-        hosts = headers.getlist("host")
         if len(hosts) != 1 or (not hosts[0] and scope["http_version"] == "1.1"):
             raise Refused(400, "it needs one Host header", connection="close")
-        if [name.lower() for name in headers.getlist("transfer-encoding")] not in ([], ["chunked"]):
+        if encodings not in ([], ["chunked"]):
             raise Refused(400, "its Transfer-Encoding is not chunked", connection="close")
         host = hosts[0]
         if host and not self._is_known(host):
@@ -121,10 +122,10 @@ class Exchange:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, timeout: float) -> None:
         self._receive, self._send, self._timeout = receive, send, timeout
-        headers = Headers(scope=scope)
-        self._length = int(headers.get("content-length", 0))
-        self._is_whole = not self._length and "transfer-encoding" not in headers  # has arrived
-        self._waits = "expect" in headers  # the client, to be told that it may send its body
+        headers = dict(scope["headers"])
+        self._length = int(headers.get(b"content-length", 0))
+        self._is_whole = not self._length and b"transfer-encoding" not in headers  # has arrived
+        self._waits = b"expect" in headers  # the client, to be told that it may send its body
         self.closes = False  # the connection, after the answer
         self.code, self.size = 500, 0
 

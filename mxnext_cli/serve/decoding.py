@@ -11,6 +11,7 @@ A nested list is regular if what remains of it without its numbers is what its s
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import math
 import struct
@@ -296,19 +297,28 @@ def read_form(body: Content, content_type: str) -> list[tuple[str, bytes]]:
 
 def read_npy(content: Content) -> np.ndarray:
     """Return the array of an `.npy` file; it shares the memory of its bytes."""
-    view = memoryview(content)
-    file = io.BytesIO(view[: MAX_NPY_HEADER + 12])
+    start = content.find(b"\n", 12, MAX_NPY_HEADER + 12) + 1
+    shape, is_fortran, dtype = _read_npy_header(bytes(content[:start]))
+    data, size = memoryview(content)[start:], dtype.itemsize * math.prod(shape)
+    if size != len(data):
+        raise ValueError(f"shape {shape} of {dtype} takes {size} bytes; there are {len(data)}")
+    return np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")
+
+
+@functools.lru_cache(maxsize=128)
+def _read_npy_header(header: bytes) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Return shape, order and type; cached, as clients repeat the same few headers."""
+    file = io.BytesIO(header)
     try:
         is_first = np.lib.format.read_magic(file) == (1, 0)
         v1, v2 = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
         shape, is_fortran, dtype = (v1 if is_first else v2)(file, max_header_size=MAX_NPY_HEADER)
     except Exception as error:  # of many kinds: it is parsed as Python
         raise ValueError(f"its header is damaged: {type(error).__name__}") from None
+    if file.read():
+        raise ValueError("its header is damaged: it goes on after its end")
     check_type(dtype)
-    data, size = view[file.tell() :], dtype.itemsize * math.prod(shape)
-    if size != len(data):
-        raise ValueError(f"shape {shape} of {dtype} takes {size} bytes; there are {len(data)}")
-    return np.frombuffer(data, dtype).reshape(shape, order="F" if is_fortran else "C")
+    return shape, is_fortran, dtype
 
 
 def check_type(dtype: np.dtype) -> None:
