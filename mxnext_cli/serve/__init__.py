@@ -1,9 +1,9 @@
 """`mx serve`: models behind HTTP.
 
-Granian owns HTTP: connections, parsing, TLS. Here is what is our own. `server` runs one process or
-several; `app` stands before every request; `predictions` and `descriptions` are the paths.
-`decoding`, `arrays`, `encoding` and `open_inference` are what clients send and get. `repository`,
-`settings` and `batching` hold the models and run them. All know `limits` and `monitoring`.
+Granian owns HTTP: connections, parsing, TLS, processes. Here is what is our own. `server` starts
+granian; `app` stands before every request; `predictions` and `descriptions` are the paths.
+`decoding`, `encoding` and `open_inference` are what clients send and get. `repository`, `settings`
+and `batching` hold the models and run them. All know `limits` and `monitoring`.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ def raise_file_limit(needed: int) -> int:
     soft, hard = (needed if n == resource.RLIM_INFINITY else n for n in limits)
     with contextlib.suppress(ValueError, OSError):
         if soft < needed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), limits[1]))
             soft = min(needed, hard)
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, limits[1]))
     return soft
 
 
