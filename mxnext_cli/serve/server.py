@@ -16,7 +16,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -171,6 +171,16 @@ def shorten_pauses() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
+@contextlib.contextmanager
+def listening(address: Address) -> Iterator[None]:
+    """Turn granian's error about an address into ours: it may be taken while models are loaded."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise CommandError(f"cannot listen on {address[0]}:{address[1]}: {reason}") from None
+
+
 # -- one process -----------------------------------------------------------------------------------
 
 
@@ -180,7 +190,8 @@ def serve(args: argparse.Namespace, address: Address, announce: Callable[[], Non
     server = Server(service.front, **network_options(args, address))
     threading.Thread(target=announce, daemon=True).start()
     loops = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
-    importlib.import_module(loops).run(_serve(server, service.front, args.timeout))
+    with listening(address):
+        importlib.import_module(loops).run(_serve(server, service.front, args.timeout))
     return service.metrics.answered()
 
 
@@ -191,6 +202,8 @@ async def _serve(server: Server, front: Front, timeout: float) -> None:
         handle_signal(name, stop.set)
     tasks = [asyncio.ensure_future(task) for task in (server.serve(), stop.wait())]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    if tasks[0].done():
+        await tasks[0]  # its error
     front.stopping.set()
     await asyncio.sleep(DRAIN_SECONDS)
     server.stop()
@@ -219,7 +232,8 @@ def serve_in_processes(
     with tempfile.TemporaryDirectory(prefix="mx-serve-") as folder:
         os.environ[SHARED_FOLDER] = folder
         try:
-            server.serve(target_loader=functools.partial(load_app, args), wrap_loader=False)
+            with listening(address):
+                server.serve(target_loader=functools.partial(load_app, args), wrap_loader=False)
         except SystemExit:
             if not is_stopping.is_set():
                 raise CommandError("a process did not start, or they end again and again") from None

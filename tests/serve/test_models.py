@@ -237,6 +237,23 @@ def test_a_port_that_is_taken(capsys):
     assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_that_is_taken_while_models_are_loaded(workers):
+    """The server has looked whether the port is free, and says so if it is not any more."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        program = (
+            "import sys, mxnext_cli, mxnext_cli.serve as serve\n"
+            f"serve.find_address = lambda host, port: (host, {port})\n"
+            f"sys.exit(mxnext_cli.main(['serve', {DENSE!r}, '--shape=5', '--workers={workers}']))"
+        )
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
+
+
 def test_a_model_that_cannot_be_read(tmp_path, capsys):
     (tmp_path / "bad-symbol.json").write_text("{")
     (tmp_path / "bad-0000.params").write_bytes(b"")
