@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -135,6 +135,10 @@ def _positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
     return number
+
+
+def _mebibytes(text: str) -> int:
+    return _positive(text) << 20
 
 
 def _amount(text: str) -> float:
@@ -424,17 +428,17 @@ def serve(parser: Parser) -> None:
         help="look for changed files that often; SIGHUP looks at once")  # fmt: skip
     add("--control", action="store_true", help="allow POST /v2/repository/models/NAME/load")
     add("--access-log", metavar="FILE", help="a line of JSON for each request; - is stderr")
-    add("--log-rate", type=_positive, default=1000, help="lines a second that are written")
     _add_preparation(parser)
 
 
 def _add_serving_limits(parser: Parser) -> None:
     add = parser.add_argument_group("limits").add_argument
     add("--max-rows", type=_positive, default=1024, help="samples of a request")
-    add("--max-body", type=_positive, default=32, help="MiB of a request, if inputs need so much")
-    add("--max-json", type=_positive, default=8, help="MiB of a request in JSON")
-    add("--max-pixels", type=_positive, help="of an image; default: by the model's input")
-    add("--max-in-flight", type=_positive, default=256, help="MiB of all requests together")
+    mebibytes: dict[str, Any] = {"type": _mebibytes, "metavar": "MIB"}
+    add("--max-body", **mebibytes, default="32", help="of a request, if inputs need so much")
+    add("--max-json", **mebibytes, default="8", help="of a request in JSON")
+    add("--max-pixels", type=_positive, default=16 << 20, help="of an image")
+    add("--max-in-flight", **mebibytes, default="256", help="of all requests together")
     add("--max-queue", type=_positive, default=256, help="requests that wait for a model")
     add("--max-connections", type=_positive, default=16384, help="open connections")
     add("--header-timeout", type=_amount, default=30.0,

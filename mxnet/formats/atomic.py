@@ -69,6 +69,8 @@ def unwritable(path: Path, error: OSError) -> UnwritableFile:
     reason = error.strerror or str(error)
     if kind is MissingFolder and not path.parent.is_dir():
         reason = f"there is no folder {str(path.parent)!r}. Create it first"
+    elif kind is MissingFolder:
+        kind, reason = UnwritableFile, "its temporary file was removed before it was complete"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         reason += ". Free some space, or save to another disk"
     elif error.errno == errno.EROFS:

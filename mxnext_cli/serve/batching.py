@@ -3,47 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
-from .limits import Limits
+from .limits import Limits, Refused
 from .monitoring import Metrics
 
 Arrays = dict[str, np.ndarray]
 Outputs = list[np.ndarray]
+Signature = tuple[tuple[str, tuple[int, ...]], ...]  # what requests of one batch share
 MAX_SHAPES = 64  # of which times are remembered
 QUICK = 0.005  # seconds that a lone request may take on the event loop
-
-
-class QueueFull(Exception):
-    """More requests wait than are allowed."""
-
-
-class Stopping(Exception):
-    """Raised while the server is stopping and accepts no requests."""
-
-
-class ModelExit(Exception):
-    """Raised if the model raises an exception that would end a program, such as SystemExit."""
+STOPPING = "the server is stopping"
 
 
 class Job(NamedTuple):
-    """One request: its arrays, number of samples, future and arrival time."""
+    """One request: its arrays, number of samples, signature, future and arrival time."""
 
     inputs: Arrays
     rows: int
+    signature: Signature
     future: asyncio.Future[Outputs]
     since: float
-
-    def signature(self) -> tuple:
-        """Return the key that requests of one batch share."""
-        return tuple((n, a.shape[1:], a.dtype.str) for n, a in sorted(self.inputs.items()))
 
 
 class RowLimit:
@@ -81,50 +68,46 @@ class Batcher:
         arriving: Callable[[], int] = lambda: 1,
         runs_inline: bool = False,
     ) -> None:
-        self._predict, self._metrics, self._arriving = predict, metrics, arriving
-        self._max_delay, self._max_queue = limits.max_delay / 1000, limits.max_queue
-        self._timeout = limits.timeout
+        self._predict, self._limits, self._metrics = predict, limits, metrics
+        self._arriving, self._runs_inline = arriving, runs_inline
         self._limit = RowLimit(limits.max_batch, limits.target_latency_ms)
-        self._runs_inline = runs_inline
-        self._waiting: deque[Job] = deque()
-        self._seconds: dict[tuple, float] = {}  # that the last run of each shape took
+        self._waiting: list[Job] = []
+        self._seconds: dict[tuple[int, Signature], float] = {}  # that the last run took
         self._worker: asyncio.Task[None] | None = None
-        self._more: asyncio.Future[None] | None = None
+        self._more = asyncio.Event()
         self._pool = ThreadPoolExecutor(1, "mx-serve-model")
         self.is_closed = False
 
     async def run(self, inputs: Arrays) -> Outputs:
         """Return the outputs for a request."""
         if self.is_closed:
-            raise Stopping
-        if len(self._waiting) >= self._max_queue:
-            raise QueueFull
+            raise Refused(503, STOPPING, connection="close")
+        if len(self._waiting) >= self._limits.max_queue:
+            message = f"{len(self._waiting)} requests wait already; try again later"
+            raise Refused(503, message, retry_after="1")
         rows = len(next(iter(inputs.values())))
+        signature = tuple((name, inputs[name].shape[1:]) for name in sorted(inputs))
         is_idle = self._worker is None and self._arriving() == 0
-        if self._runs_inline and is_idle and self._seconds.get(_shapes(inputs), QUICK) < QUICK:
-            return self._run_timed(inputs, rows)
+        if self._runs_inline and is_idle and self._seconds.get((rows, signature), QUICK) < QUICK:
+            return self._run(inputs, rows, signature)
         loop = asyncio.get_running_loop()
-        job = Job(inputs, rows, loop.create_future(), loop.time())
+        job = Job(inputs, rows, signature, loop.create_future(), loop.time())
         self._waiting.append(job)
         self._metrics.queue.set(len(self._waiting))
-        self._notify()
+        self._more.set()
         if self._worker is None:
             self._worker = loop.create_task(self._work())
-        timer = loop.call_later(self._timeout, _expire, job.future)
         try:
-            return await job.future
-        finally:
-            timer.cancel()
+            return await asyncio.wait_for(job.future, self._limits.timeout)
+        except asyncio.TimeoutError:
+            raise Refused(504, f"no answer within {self._limits.timeout:g} s") from None
 
     async def close(self, timeout: float = 30.0) -> None:
         """Stop accepting requests, finish the waiting ones, and end the thread."""
         self.is_closed = True
-        self._notify()
+        self._more.set()
         if self._worker is not None:
             await asyncio.wait([self._worker], timeout=timeout)
-        for job in self._waiting:
-            if not job.future.done():
-                job.future.set_exception(Stopping())
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # -- batches --------------------------------------------------------------------------------
@@ -133,8 +116,7 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             while batch := await self._next_batch():
-                inputs = [job.inputs for job in batch]
-                results = await loop.run_in_executor(self._pool, self._run_batch, inputs)
+                results = await loop.run_in_executor(self._pool, self._run_batch, batch)
                 for job, result in zip(batch, results, strict=True):
                     if job.future.done():  # no request waits any more
                         continue
@@ -150,86 +132,63 @@ class Batcher:
         await asyncio.sleep(0)  # those that are ready to be submitted come first
         batch: list[Job] = []
         while True:
+            self._more.clear()
             self._take_alike(batch)
             if not batch:
                 return []
             is_full = sum(job.rows for job in batch) >= self._limit.rows
-            deadline = batch[0].since + self._max_delay
-            is_late = asyncio.get_running_loop().time() >= deadline
-            if is_full or is_late or self.is_closed or self._arriving() <= 0:
+            rest = (
+                batch[0].since + self._limits.max_delay / 1000 - asyncio.get_running_loop().time()
+            )
+            if is_full or rest <= 0 or self.is_closed or self._arriving() <= 0:
                 self._metrics.queue.set(len(self._waiting))
                 return batch
-            await self._wait_for_more(deadline)
-
-    async def _wait_for_more(self, deadline: float) -> None:
-        loop = asyncio.get_running_loop()
-        self._more = loop.create_future()
-        timer = loop.call_at(deadline, self._notify)
-        await self._more
-        timer.cancel()
-
-    def _notify(self) -> None:
-        if self._more is not None and not self._more.done():
-            self._more.set_result(None)
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._more.wait(), rest)
 
     def _take_alike(self, batch: list[Job]) -> None:
-        rows = sum(job.rows for job in batch)
-        left: deque[Job] = deque()
-        while self._waiting:
-            job = self._waiting.popleft()
+        rows, others = sum(job.rows for job in batch), []
+        for job in self._waiting:
+            is_alike = not batch or job.signature == batch[0].signature
             if job.future.done():  # the client gave up
                 continue
-            is_alike = not batch or job.signature() == batch[0].signature()
             if not batch or (is_alike and rows + job.rows <= self._limit.rows):
                 batch.append(job)
                 rows += job.rows
             else:
-                left.append(job)
-        self._waiting = left
+                others.append(job)
+        self._waiting = others
 
-    def _run_batch(self, requests: Sequence[Arrays]) -> Sequence[Outputs | Exception]:
+    def _run_batch(self, jobs: list[Job]) -> list[Outputs | Exception]:
         """Return the result of each request; a failure affects only its own request."""
-        counts = [len(next(iter(inputs.values()))) for inputs in requests]
-        if len(requests) > 1:
-            joined = {n: np.concatenate([inputs[n] for inputs in requests]) for n in requests[0]}
+        if len(jobs) == 1:
             try:
-                outputs = self._run_timed(joined, sum(counts))
-            except Exception:  # which of them is wrong shows when each runs alone
-                outputs = []
-            if outputs and all(out.ndim and len(out) == sum(counts) for out in outputs):
-                parts = [np.split(out, np.cumsum(counts)[:-1]) for out in outputs]
+                return [self._run(*jobs[0][:3])]
+            except Exception as error:
+                return [error]
+        ends = np.cumsum([job.rows for job in jobs]).tolist()
+        joined = {n: np.concatenate([job.inputs[n] for job in jobs]) for n in jobs[0].inputs}
+        with contextlib.suppress(Exception):  # which of them is wrong shows when each runs alone
+            outputs = self._run(joined, ends[-1], jobs[0].signature)
+            if all(out.ndim and len(out) == ends[-1] for out in outputs):
+                parts = [np.split(out, ends[:-1]) for out in outputs]
                 return [list(part) for part in zip(*parts, strict=True)]
-        return [self._run_one(inputs, rows) for inputs, rows in zip(requests, counts, strict=True)]
+        return [self._run_batch([job])[0] for job in jobs]
 
-    def _run_one(self, inputs: Arrays, rows: int) -> Outputs | Exception:
-        try:
-            return self._run_timed(inputs, rows)
-        except Exception as error:
-            return error
-
-    def _run_timed(self, inputs: Arrays, rows: int) -> Outputs:
+    def _run(self, inputs: Arrays, rows: int, signature: Signature) -> Outputs:
         start = time.perf_counter()
         try:
             outputs = self._predict(inputs)
         except (Exception, asyncio.CancelledError):
             raise
         except BaseException as error:  # what would end a program must not end the server
-            raise ModelExit(f"the model raised {type(error).__name__}") from None
+            raise Refused(500, f"the model raised {type(error).__name__}") from None
         seconds = time.perf_counter() - start
         if len(self._seconds) >= MAX_SHAPES:
             self._seconds.clear()
-        self._seconds[_shapes(inputs)] = seconds
+        self._seconds[rows, signature] = seconds
         self._limit.learn(rows, seconds)
         self._metrics.model_seconds.observe(seconds)
         self._metrics.batches.observe(rows)
         self._metrics.rows.inc(rows)
         return outputs
-
-
-def _shapes(inputs: Arrays) -> tuple:
-    return tuple((name, array.shape) for name, array in inputs.items())
-
-
-def _expire(future: asyncio.Future[Outputs]) -> None:
-    if not future.done():
-        future.set_exception(asyncio.TimeoutError())

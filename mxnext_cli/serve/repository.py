@@ -14,10 +14,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from logging import getLogger
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from starlette.requests import Request
 
 from mxnet.context import Context
 from mxnet.graph.passes.infer import infer_shapes
@@ -26,10 +28,10 @@ from .. import CommandError, UsageError
 from ..models import SYMBOL_SUFFIX, Model, Predictor, Shapes, find_files, load_model, parse_device
 from .batching import Batcher
 from .decoding import Decoder
+from .encoding import describe_array
 from .limits import Limits, Refused
 from .monitoring import Metrics
-from .open_inference import datatype_of
-from .settings import ModelSettings, read_settings, settings_files
+from .settings import read_settings, settings_files
 
 WARM_UP_SECONDS = 5.0  # after which larger batches are left cold
 Fingerprint = tuple[tuple[str, int, int], ...]
@@ -87,95 +89,94 @@ class LoadedModel:
 
     Parameters
     ----------
-    slot
-        Its name and the name of its version; '' if versions have no names.
-    model
-        The model.
-    settings
-        How it is served.
-    limits
-        The limits of the server.
-    metrics
-        Where its work is counted.
-    arriving
-        Says how many requests are on their way.
-    turns
-        Is held while a batch runs, if models share a device; such a model runs in its own thread.
+    name
+        The name of the model.
+    version
+        The name of its version.
+    file
+        Its symbol or ONNX file.
+    repository
+        The models of the server.
     """
 
-    def __init__(
-        self,
-        slot: Slot,
-        model: Model,
-        settings: ModelSettings,
-        limits: Limits,
-        metrics: Metrics,
-        arriving: Callable[[], int] = lambda: 0,
-        turns: threading.Lock | None = None,
-    ) -> None:
-        self.slot, (self.name, self.version), self.model = slot, slot, model
+    def __init__(self, name: str, version: str, file: Path, repository: Repository) -> None:
+        self.name, self.version, limits = name, version, repository.limits
+        self.model = model = load_model(_model_args(file, repository.args))
+        settings = read_settings(model.files[0], model.inputs, repository.args)
+        files = [*model.files, *settings_files(model.files[0]), *settings.files]
+        self.fingerprint = fingerprint(files)
+        model.ctx = parse_device(repository.device or settings.device)
         self.postprocessing = settings.postprocessing
-        self.fingerprint: Fingerprint = ()
         self.predictor = predictor = Predictor(model)
         shapes = {**infer_sample_shapes(model), **settings.shapes}
-        self.decoder = Decoder(model.inputs, shapes, predictor.dtypes, settings.preparation, limits)
-        self.output_facts = [
-            {"name": n, "datatype": "FP32", "shape": [-1]} for n in predictor.output_names
+        dtypes = {name: np.dtype(predictor.dtypes[name]) for name in model.inputs}
+        self.decoder = Decoder(shapes, dtypes, settings.preparation, limits)
+        self.outputs = [
+            describe_array(name, np.dtype("f4"), [-1]) for name in predictor.output_names
         ]
-        self._max_batch = limits.max_batch
+        # Models on one GPU take turns, so that one batch at a time takes its memory.
+        is_cpu = model.ctx.device_type == "cpu"
+        turns = None if is_cpu else repository.turns.setdefault(model.ctx, threading.Lock())
 
         def predict(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
             with turns or contextlib.nullcontext():
                 return predictor(inputs)
 
-        self.batcher = Batcher(predict, limits, metrics, arriving, runs_inline=turns is None)
+        self.batcher = Batcher(
+            predict, limits, repository.metrics, lambda: repository.arriving(), runs_inline=is_cpu
+        )
+        self._warm_up(limits.max_batch)
 
-    def warm_up(self) -> None:
+    def _warm_up(self, max_batch: int) -> None:
         """Run the model on zeros of every size, so that the first requests find it prepared."""
-        decoder = self.decoder
-        if any(name not in decoder.shapes for name in self.model.inputs):
+        shapes, dtypes = self.decoder.shapes, self.decoder.dtypes
+        if unknown := ", ".join(name for name in self.model.inputs if name not in shapes):
+            getLogger("mxnext.serve").warning(
+                f"{self.name}: without --shape of {unknown} the first requests are slower, and "
+                "bodies are bounded by --max-body alone"
+            )
             return
-        sizes = [1, *(2**i for i in range(1, 16) if 2**i < self._max_batch), self._max_batch]
         end = time.monotonic() + WARM_UP_SECONDS
-        for rows in sizes:
-            inputs = {n: np.zeros((rows, *s), decoder.dtypes[n]) for n, s in decoder.shapes.items()}
-            outputs = self.predictor(inputs)
+        for rows in [*(2**i for i in range(16) if 2**i < max_batch), max_batch]:
+            outputs = self.predictor(
+                {n: np.zeros((rows, *s), dtypes[n]) for n, s in shapes.items()}
+            )
             if rows == 1:
-                for facts, out in zip(self.output_facts, outputs, strict=True):
-                    has_rows = out.ndim > 0 and out.shape[0] == 1
-                    facts["shape"] = [-1, *out.shape[1:]] if has_rows else list(out.shape)
-                    facts["datatype"] = datatype_of(out.dtype)
+                named = zip(self.predictor.output_names, outputs, strict=True)
+                self.outputs = [describe_array(n, out.dtype, _sizes(out)) for n, out in named]
             if time.monotonic() > end:
                 break
 
     def describe(self) -> dict[str, Any]:
         """Return what it takes and gives, as `GET /model` and the page show it."""
-        shapes = self.decoder.shapes
-        arrays = self.model.parameters.values()
+        decoder, arrays = self.decoder, self.model.parameters.values()
         return {
             "model": self.name,
             "version": self.version,
             "device": str(self.model.ctx),
-            "inputs": {n: list(shapes[n]) if n in shapes else None for n in self.model.inputs},
-            "dtypes": {n: str(self.decoder.dtypes[n]) for n in self.model.inputs},
+            "inputs": {n: decoder.shapes.get(n) for n in decoder.inputs},
+            "dtypes": {n: str(decoder.dtypes[n]) for n in decoder.inputs},
             "outputs": self.predictor.output_names,
-            "output_shapes": {str(f["name"]): f["shape"] for f in self.output_facts},
+            "output_shapes": {output["name"]: output["shape"] for output in self.outputs},
             "parameters": sum(array.size for array in arrays),
             "bytes": sum(array.size * np.dtype(array.dtype).itemsize for array in arrays),
             "layers": sum(node.op is not None for node in self.model.symbol._graph.nodes),
             "labels": len(self.postprocessing.labels),
             "softmax": self.postprocessing.softmax,
-            "max_pixels": self.decoder.max_pixels,
+            "max_pixels": decoder.max_pixels,
         }
 
     def metadata(self, versions: list[str]) -> dict[str, Any]:
         """Return its description in the open inference protocol."""
-        decoder = self.decoder
-        types = {name: datatype_of(decoder.dtypes[name]) for name in decoder.inputs}
-        shapes = {name: [-1, *decoder.shapes.get(name, ())] for name in decoder.inputs}
-        inputs = [{"name": n, "datatype": types[n], "shape": shapes[n]} for n in decoder.inputs]
+        shapes, dtypes = self.decoder.shapes, self.decoder.dtypes
+        inputs = [describe_array(name, dtypes[name], [-1, *shapes.get(name, ())])
+                  for name in self.decoder.inputs]  # fmt: skip
         facts = {"name": self.name, "versions": versions, "platform": "mxnext"}
-        return {**facts, "inputs": inputs, "outputs": self.output_facts}
+        return {**facts, "inputs": inputs, "outputs": self.outputs}
+
+
+def _sizes(out: np.ndarray) -> list[int]:
+    return [-1, *out.shape[1:]] if out.shape[:1] == (1,) else list(out.shape)
 
 
 def infer_sample_shapes(model: Model) -> Shapes:
@@ -216,58 +217,64 @@ class Repository:
         device: str | None = None,
         max_versions: int = 1,
     ) -> None:
-        self._texts, self._limits, self._metrics = list(texts), limits, metrics
-        self._args, self._device, self._max_versions = args, device, max_versions
-        self._turns: dict[Context, threading.Lock] = {}
+        self._texts, self.limits, self.metrics = list(texts), limits, metrics
+        self.args, self.device, self._max_versions = args, device, max_versions
+        self.turns: dict[Context, threading.Lock] = {}
         self._numbers: collections.Counter[str] = collections.Counter()
         self._reloading = threading.Lock()
+        self._by_slot: dict[Slot, LoadedModel] = {}
         self.entries: dict[str, dict[str, LoadedModel]] = {}  # versions by name, the newest first
         self.arriving: Callable[[], int] = lambda: 0
 
     @property
     def models(self) -> list[LoadedModel]:
         """All versions of all models."""
-        return [model for versions in self.entries.values() for model in versions.values()]
+        return list(self._by_slot.values())
 
-    @property
-    def latest(self) -> list[LoadedModel]:
-        """The version of each model that answers if none is named."""
-        return [next(iter(versions.values())) for versions in self.entries.values()]
-
-    def get(self, name: str | None = None, version: str | None = None) -> LoadedModel:
-        """Return a model, the first one by default; refuse names that are not there."""
-        entries = self.entries
-        name = next(iter(entries)) if name is None else name
+    def find(self, request: Request) -> LoadedModel:
+        """Return the model that a request names, by default the first and its newest version."""
+        entries, names = self.entries, {**request.query_params, **request.path_params}
+        name = names.get("model", next(iter(entries)))
         if name not in entries:
-            names = ", ".join(list(entries)[:10])
-            raise Refused(404, f"there is no model {name[:100]!r}; models: {names}")
-        versions = entries[name]
-        version = next(iter(versions)) if version is None else version
-        if version not in versions:
-            shown = f"{version[:20]!r}; versions: {', '.join(versions)}"
+            models = ", ".join(list(entries)[:10])
+            raise Refused(404, f"there is no model {name[:100]!r}; models: {models}")
+        version = names.get("version", next(iter(entries[name])))
+        if version not in entries[name]:
+            shown = f"{version[:20]!r}; versions: {', '.join(entries[name])}"
             raise Refused(404, f"the model {name!r} has no version {shown}")
-        return versions[version]
+        return entries[name][version]
 
     def load(self) -> list[str]:
         """Load what is new or changed, and drop what is gone; return what was loaded."""
-        entries: dict[str, dict[str, LoadedModel]] = {}
-        loaded: list[str] = []
         with self._reloading:
-            current = {model.slot: model for model in self.models}
+            models, entries, loaded = {}, collections.defaultdict(dict), []
             for slot, file in self._find_files().items():
-                model = current.get(slot)
+                models[slot] = model = self._by_slot.get(slot)
                 if model is None or self._is_stale(model, file):
-                    model = self._load_model(slot, file)
-                    loaded.append(f"{model.name} version {model.version}")
-                entries.setdefault(model.name, {})[model.version] = model
-            self.entries = entries
+                    name, version = slot
+                    models[slot] = model = LoadedModel(name, version, file, self)
+                    if not version:
+                        self._numbers[name] += 1
+                        model.version = str(self._numbers[name])
+                    loaded.append(f"{name} version {model.version}")
+                entries[model.name][model.version] = model
+            self._by_slot, self.entries = models, entries
+        return loaded
+
+    async def reload(self) -> list[str]:
+        """Load what changed, while requests are answered; return what was loaded."""
+        try:
+            loaded = await asyncio.to_thread(self.load)
+        except Exception as error:
+            raise Refused(409, f"nothing was loaded: {error}") from error
+        self.metrics.reloads.inc(len(loaded))
         return loaded
 
     def has_changed(self) -> bool:
         """Whether the files of a model changed, or models or versions came or went."""
-        files, current = self._find_files(), {model.slot: model for model in self.models}
-        is_same = list(files) == list(current)
-        return not is_same or any(self._is_stale(current[s], file) for s, file in files.items())
+        files, models = self._find_files(), self._by_slot
+        is_same = list(files) == list(models)
+        return not is_same or any(self._is_stale(models[s], file) for s, file in files.items())
 
     def _find_files(self) -> dict[Slot, Path]:
         """Return the files of models by name and version; '' if versions have no folders."""
@@ -280,29 +287,12 @@ class Repository:
                 files[name, ""] = _model_file(path)
         return files
 
-    def _load_model(self, slot: Slot, file: Path) -> LoadedModel:
-        model = load_model(_model_args(file, self._args))
-        settings = read_settings(model.files[0], model.inputs, self._args)
-        files = fingerprint([*model.files, *settings_files(model.files[0]), *settings.files])
-        model.ctx = parse_device(self._device or settings.device)
-        # Models on one GPU take turns, so that one batch at a time takes its memory.
-        is_cpu = model.ctx.device_type == "cpu"
-        turns = None if is_cpu else self._turns.setdefault(model.ctx, threading.Lock())
-        loaded = LoadedModel(
-            slot, model, settings, self._limits, self._metrics, lambda: self.arriving(), turns
-        )
-        loaded.warm_up()
-        loaded.fingerprint = files
-        if not loaded.version:
-            self._numbers[loaded.name] += 1
-            loaded.version = str(self._numbers[loaded.name])
-        return loaded
-
     def _is_stale(self, model: LoadedModel, file: Path) -> bool:
         """Whether other files would be loaded now, such as a later epoch."""
-        files = [Path(path) for path, *_ in model.fingerprint]
-        is_changed = model.fingerprint != fingerprint(files)
-        return is_changed or find_files(_model_args(file, self._args)) != model.model.files
+        is_changed = model.fingerprint != fingerprint(
+            [Path(path) for path, *_ in model.fingerprint]
+        )
+        return is_changed or find_files(_model_args(file, self.args)) != model.model.files
 
     async def close(self, timeout: float) -> None:
         """Finish the requests that wait and end."""
@@ -316,6 +306,5 @@ def _model_args(file: Path, args: argparse.Namespace | None) -> argparse.Namespa
 
 def fingerprint(files: Sequence[Path]) -> Fingerprint:
     """Return what changes when files are written again."""
-    states = {file: file.stat() if file.is_file() else None for file in files}
-    return tuple((str(f), s.st_mtime_ns if s else 0, s.st_size if s else -1)
-                 for f, s in states.items())  # fmt: skip
+    states = [(file, file.stat() if file.is_file() else None) for file in files]
+    return tuple((str(f), s.st_mtime_ns if s else 0, s.st_size if s else -1) for f, s in states)

@@ -1,4 +1,4 @@
-"""The processes of a server: granian runs the application, and several share one address."""
+"""The processes of a server: granian runs the application, in this process or in several."""
 
 from __future__ import annotations
 
@@ -8,132 +8,118 @@ import contextlib
 import dataclasses
 import functools
 import gc
-import json
-import logging
+import importlib.util
+import multiprocessing
 import os
 import signal
 import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import torch
+from granian import Granian
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
+from granian.log import LogLevels
 from granian.server.embed import Server
+from starlette.types import ASGIApp
 
 from mxnet.formats.image_codec import MissingLibrary, limit_threads, opencv
 
 from .. import CommandError
-from . import announce
 from .app import Front, Guard, build_app
 from .descriptions import Descriptions
-from .limits import MAX_HEADER_BYTES, MIB, Limits, Refused
+from .limits import MAX_HEADER_BYTES, Limits, Refused
 from .monitoring import SHARED_FOLDER, Metrics, open_log
 from .predictions import Predictions
 from .repository import Repository, find_sources
 
-READY = "ready"
+LOG = {"class": "logging.StreamHandler", "formatter": "generic", "stream": "ext://sys.stderr"}
 BACKLOG = 4096  # connections that the system holds until they are accepted; more wait a second
 SPARE_FILES = 64  # descriptors beside those of connections
-ERROR_LINES_PER_SECOND = 10
 DRAIN_SECONDS = 0.3  # in which answers say that their connection ends
-RESTART_SECONDS = 1.0  # between two starts of a process
-Address = tuple[str, int]
 COLLECTION_THRESHOLDS = (10_000, 20, 20)
 SWITCH_SECONDS = 0.001
+Address = tuple[str, int]
 
 
 class Service:
     """The models of one process behind HTTP."""
 
-    def __init__(self, args: argparse.Namespace, has_one_model: bool) -> None:
+    def __init__(self, args: argparse.Namespace) -> None:
         torch.set_num_threads(max(1, torch.get_num_threads() // args.workers))
         limit_threads(1)
         with contextlib.suppress(MissingLibrary):  # imported now, or the first image waits for it
             opencv()
-        self._args, self._limits, self.metrics = args, read_limits(args), Metrics()
-        suppressed = self.metrics.suppressed
-        self._log = open_log("serve", "-", ERROR_LINES_PER_SECOND, suppressed)
-        access = args.access_log and open_log("access", args.access_log, args.log_rate, suppressed)
-        options = (args if has_one_model else None, args.device, args.versions)
-        self.repository = Repository(args.model, self._limits, self.metrics, *options)
+        self._is_worker = args.workers > 1
+        limits = Limits(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Limits)})
+        self._watch, self._timeout, self.metrics = args.watch, args.timeout, Metrics()
+        self._log = open_log("serve", "-", "%(asctime)s %(levelname)s %(message)s")
+        model_args = args if len(find_sources(args.model)) == 1 else None
+        self.repository = Repository(
+            args.model, limits, self.metrics, model_args, args.device, args.versions
+        )
         self.repository.load()
-        has_token, can_load = args.token is not None, args.control and args.workers == 1
-        self._descriptions = Descriptions(self.repository, self.metrics, has_token, can_load)
-        predictions = Predictions(self.repository, self._limits, self.metrics)
-        app = build_app(self._descriptions.readers(),
-                        {**predictions.handlers(), **self._descriptions.actions()})  # fmt: skip
+        descriptions = Descriptions(
+            self.repository, self.metrics, args.control and not self._is_worker
+        )
+        predictions = Predictions(self.repository, limits, self.metrics)
+        actions = {**predictions.handlers(), **descriptions.actions()}
+        app = build_app(descriptions.readers(), actions, self._lifespan)
         guard = Guard([args.host, socket.gethostname(), *args.allow_host], args.token)
-        self.front = Front(app, guard, self.metrics, self._limits, access or None)
-        self._descriptions.front = self.front
+        self.front = Front(app, guard, self.metrics, limits)
+        self.repository.arriving = lambda: len(self.front.budget.arriving)
+        if args.access_log:
+            self.front.log = open_log("access", args.access_log, "%(message)s")
+        descriptions.stopping = self.front.stopping
 
-    async def run(self, address: Address, is_listening: Coroutine[Any, Any, None]) -> None:
-        """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
-        tasks = [loop.create_task(is_listening), loop.create_task(stop.wait())]
-        handle_signals(stop.set, self._start_reload)
-        if self._args.watch:
-            tasks.append(loop.create_task(self._watch_files()))
-        try:
-            server = Server(self.front, *address, **network_options(self._args))
-        except OSError as error:  # of TLS
-            files = f"{self._args.certfile} and {self._args.keyfile}"
-            raise CommandError(f"{files}: no certificate and its key: {error}") from None
-        serving = loop.create_task(server.serve())
-        await asyncio.wait([serving, tasks[1]], return_when=asyncio.FIRST_COMPLETED)
-        self.front.is_stopping = True
-        await asyncio.sleep(DRAIN_SECONDS)
-        server.stop()
-        await asyncio.wait([serving], timeout=self._limits.timeout + 1)
-        await self.repository.close(self._limits.timeout)
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
+        """Load models again, by SIGHUP or when they change, and finish requests at the end."""
+        shorten_pauses()
+        tasks = [asyncio.create_task(self._watch_files())] if self._watch else []
+
+        def reload() -> None:
+            tasks.append(asyncio.create_task(self._reload()))
+
+        handle_signal("SIGHUP", reload)
+        if self._is_worker:
+            handle_signal("SIGUSR2", reload)
+            handle_signal("SIGUSR1", self.front.stopping.set)
+            handle_signal("SIGINT", lambda: None)  # the parent decides
+        yield
+        await self.repository.close(self._timeout)
         for task in tasks:
             task.cancel()
 
-    def _start_reload(self) -> None:
-        self._reloading = asyncio.get_running_loop().create_task(self._reload())
-
     async def _reload(self) -> None:
         try:
-            self._log.info(f"loaded: {', '.join(await self._descriptions.reload()) or 'none'}")
+            self._log.info(f"loaded: {', '.join(await self.repository.reload()) or 'none'}")
         except Refused as refused:
             self._log.error(str(refused))
 
     async def _watch_files(self) -> None:
         """Load models whose files changed, when they have stopped changing."""
         while True:
-            await asyncio.sleep(self._args.watch)
+            await asyncio.sleep(self._watch)
             with contextlib.suppress(Exception):  # a folder is being written
                 if await asyncio.to_thread(self.repository.has_changed):
-                    await asyncio.sleep(self._args.watch)
+                    await asyncio.sleep(self._watch)
                     await self._reload()
 
-    def hints(self) -> list[str]:
-        """Return what would make the server better."""
-        return [
-            f"without --shape of {', '.join(m.model.inputs)} the first requests are slower, and "
-            "bodies are bounded by --max-body alone"
-            for m in self.repository.models
-            if any(name not in m.decoder.shapes for name in m.model.inputs)
-        ]
 
-
-def read_limits(args: argparse.Namespace) -> Limits:
-    """Return the limits that the options say."""
-    values = {field.name: getattr(args, field.name) for field in dataclasses.fields(Limits)}
-    values["max_json"] = min(args.max_json, args.max_body)
-    mebibytes = ("max_body", "max_json", "max_in_flight")
-    return Limits(**{n: v * MIB if n in mebibytes else v for n, v in values.items()})
-
-
-def network_options(args: argparse.Namespace) -> dict[str, Any]:
+def network_options(args: argparse.Namespace, address: Address) -> dict[str, Any]:
     """Return the options of granian."""
     files = raise_file_limit(args.max_connections + SPARE_FILES)
     return {
-        "interface": Interfaces.ASGINL,
+        "address": address[0],
+        "port": address[1],
+        "interface": Interfaces.ASGI,
         "http": HTTPModes.http1,
         "websockets": False,
         "backlog": BACKLOG,
@@ -142,7 +128,9 @@ def network_options(args: argparse.Namespace) -> dict[str, Any]:
             header_read_timeout=max(1, round(args.header_timeout * 1000)),
             max_buffer_size=2 * MAX_HEADER_BYTES,
         ),
-        "log_enabled": False,
+        "log_enabled": args.workers > 1,
+        "log_level": LogLevels.error,
+        "log_dictconfig": {"handlers": {"console": LOG, "access": LOG}},
         "ssl_cert": Path(args.certfile) if args.certfile else None,
         "ssl_key": Path(args.keyfile) if args.keyfile else None,
         "ssl_protocol_min": SSLProtocols.tls12,
@@ -151,30 +139,23 @@ def network_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def raise_file_limit(needed: int) -> int:
     """Raise the limit of open files as far as the system allows; return the limit."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
+    if os.name != "posix":
         return needed
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return needed
-    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (needed if n == resource.RLIM_INFINITY else n for n in limits)
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if soft < needed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(needed, hard), limits[1]))
+            soft = min(needed, hard)
+    return soft
 
 
-def handle_signals(stop: Callable[[], object], reload: Callable[[], object]) -> None:
-    """Call functions in the event loop on SIGTERM or Ctrl-C, and on SIGHUP."""
-    loop = asyncio.get_running_loop()
-    actions = {signal.SIGTERM: stop, signal.SIGINT: stop}
-    if os.name == "posix":
-        actions[signal.SIGHUP] = reload
-    for number, action in actions.items():
-        try:
-            loop.add_signal_handler(number, action)
-        except NotImplementedError:  # on Windows
-            signal.signal(number, lambda *_, action=action: loop.call_soon_threadsafe(action))
+def handle_signal(name: str, action: Callable[[], object]) -> None:
+    """Call a function in the event loop on a signal, if the system has it."""
+    with contextlib.suppress(AttributeError, NotImplementedError):  # on Windows
+        asyncio.get_running_loop().add_signal_handler(getattr(signal, name), action)
 
 
 def shorten_pauses() -> None:
@@ -190,142 +171,110 @@ def shorten_pauses() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-def run_loop(main: Coroutine[Any, Any, None]) -> None:
-    """Run on the fastest event loop that is installed."""
+@contextlib.contextmanager
+def listening(address: Address) -> Iterator[None]:
+    """Turn granian's error about an address into ours: it may be taken while models are loaded."""
     try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
+        yield
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0]
+        raise CommandError(f"cannot listen on {address[0]}:{address[1]}: {reason}") from None
 
 
-async def wait_until_open(address: Address) -> None:
-    """Wait until the server accepts connections."""
-    while True:
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(*address)
-            writer.close()
-            return
-        await asyncio.sleep(0.01)
+# -- one process -----------------------------------------------------------------------------------
 
 
-def serve(args: argparse.Namespace, address: Address, names: list[str]) -> int:
+def serve(args: argparse.Namespace, address: Address, announce: Callable[[], None]) -> int:
     """Serve in this process; return how many requests were answered."""
-    service = Service(args, len(names) == 1)
-    shorten_pauses()
-    for line in service.hints():
-        sys.stderr.write(f"mx serve: {line}\n")
-
-    async def announce_when_open() -> None:
-        await wait_until_open(address)
-        announce(args, address, names)
-
-    run_loop(service.run(address, announce_when_open()))
+    service = Service(args)
+    server = Server(service.front, **network_options(args, address))
+    threading.Thread(target=announce, daemon=True).start()
+    loops = "uvloop" if importlib.util.find_spec("uvloop") else "asyncio"
+    with listening(address):
+        importlib.import_module(loops).run(_serve(server, service.front, args.timeout))
     return service.metrics.answered()
+
+
+async def _serve(server: Server, front: Front, timeout: float) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests that were accepted are answered first."""
+    stop = asyncio.Event()
+    for name in ("SIGTERM", "SIGINT"):
+        handle_signal(name, stop.set)
+    tasks = [asyncio.ensure_future(task) for task in (server.serve(), stop.wait())]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    if tasks[0].done():
+        await tasks[0]  # its error
+    front.stopping.set()
+    await asyncio.sleep(DRAIN_SECONDS)
+    server.stop()
+    await asyncio.wait(tasks[:1], timeout=2 * timeout + 1)  # its requests, and its batches
 
 
 # -- several processes -----------------------------------------------------------------------------
 
 
-class Supervisor:
-    """Starts processes that share an address, replaces those that die, and ends them."""
+def serve_in_processes(
+    args: argparse.Namespace, address: Address, announce: Callable[[], None]
+) -> int:
+    """Serve in processes that granian starts; return how many requests were answered."""
+    multiprocessing.set_start_method("spawn", force=True)  # torch has threads, which forks lack
+    vars(args).pop("runner")  # a function of the parser
+    options = network_options(args, address) | {"workers": args.workers}
+    kill_timeout = round(2 * args.timeout) + 1
+    server, is_stopping = Granian("mx serve", workers_kill_timeout=kill_timeout, **options), Event()
 
-    def __init__(self, args: argparse.Namespace, address: Address) -> None:
-        options = {k: v for k, v in vars(args).items() if k not in ("runner", "mx_command")}
-        self._message = json.dumps({"options": options, "address": address}).encode() + b"\n"
-        self._processes: set[asyncio.subprocess.Process] = set()
-        self._stop = asyncio.Event()
-        self._timeout = args.timeout + 5
+    def announce_all() -> None:
+        announce()
+        server.respawn_failed_workers = True  # not before: a model that cannot be loaded ends it
 
-    async def run(self, count: int, announce: Callable[[], None]) -> bool:
-        """Run so many processes until SIGTERM; return whether they all started."""
-        loop = asyncio.get_running_loop()
-        handle_signals(self._end, lambda: self._signal(signal.SIGHUP))
-        ready = await asyncio.gather(*(self._start() for _ in range(count)))
-        if all(ready):
-            announce()
-            keepers = [loop.create_task(self._keep(process)) for process in self._processes]
-            await self._stop.wait()
-            for keeper in keepers:
-                keeper.cancel()
-        is_stopped = self._stop.is_set()
-        self._end()
-        ends = asyncio.gather(*(process.wait() for process in self._processes))
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(ends, self._timeout)
-        self._signal(signal.SIGKILL)
-        return all(ready) or is_stopped
-
-    async def _start(self) -> asyncio.subprocess.Process | None:
-        """Start a process; return it when it accepts connections, None if it ends before."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", __name__, stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        assert process.stdin is not None and process.stdout is not None
-        self._processes.add(process)
-        process.stdin.write(self._message)
-        return process if (await process.stdout.readline()).decode().strip() == READY else None
-
-    async def _keep(self, process: asyncio.subprocess.Process | None) -> None:
-        """Restart processes that end."""
-        while True:
-            if process is not None:
-                code = await process.wait()
-                self._processes.discard(process)
-                sys.stderr.write(f"mx serve: a worker ended with {code}; another one starts\n")
-            await asyncio.sleep(RESTART_SECONDS)
-            process = await self._start()
-
-    def _end(self) -> None:
-        self._stop.set()
-        self._signal(signal.SIGTERM)
-
-    def _signal(self, number: int) -> None:
-        for process in self._processes:
-            with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
-                process.send_signal(number)
-
-
-def supervise(args: argparse.Namespace, address: Address, names: list[str]) -> int:
-    """Serve in several processes; return how many requests were answered."""
+    server.on_startup(functools.partial(handle_signals_of_workers, server, is_stopping))
+    server.on_startup(threading.Thread(target=announce_all, daemon=True).start)
     with tempfile.TemporaryDirectory(prefix="mx-serve-") as folder:
         os.environ[SHARED_FOLDER] = folder
         try:
-            announce_all = functools.partial(announce, args, address, names)
-            if not asyncio.run(Supervisor(args, address).run(args.workers, announce_all)):
-                raise CommandError("a worker process did not start")
-            return Metrics().answered()
-        finally:
-            del os.environ[SHARED_FOLDER]
+            with listening(address):
+                server.serve(target_loader=functools.partial(load_app, args), wrap_loader=False)
+        except SystemExit:
+            if not is_stopping.is_set():
+                raise CommandError("a process did not start, or they end again and again") from None
+        count = Metrics().answered()
+        del os.environ[SHARED_FOLDER]
+    return count
 
 
-def main() -> None:
-    """Serve in a process that `Supervisor` started, until its parent ends or says so."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    message = json.loads(sys.stdin.readline())
-    args = argparse.Namespace(**message["options"])
-    host, port = message["address"]
+def handle_signals_of_workers(server: Any, is_stopping: Event) -> None:
+    """Pass SIGHUP on; on SIGTERM or Ctrl-C, let processes ask clients to close first."""
+    stop = signal.getsignal(signal.SIGTERM)  # of granian
+    assert callable(stop)
+
+    def send(number: int) -> None:
+        for process in multiprocessing.active_children():
+            os.kill(process.pid or 0, number)
+
+    def drain(number: int, frame: object) -> None:
+        is_stopping.set()
+        server.respawn_failed_workers = False
+        send(signal.SIGUSR1)
+        threading.Timer(DRAIN_SECONDS, stop, (number, frame)).start()
+
+    for number in (signal.SIGUSR1, signal.SIGUSR2):  # until a new process is ready
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, lambda *_: send(signal.SIGUSR2))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, drain)
+
+
+def load_app(args: argparse.Namespace) -> ASGIApp:
+    """Return the application of a process that granian started; it ends with its parent."""
 
     def end_with_parent() -> None:
-        sys.stdin.read()
+        parent = multiprocessing.parent_process()
+        assert parent is not None
+        parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
-
-    async def announce_when_open() -> None:
-        await wait_until_open((host, port))
-        print(READY, flush=True)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
     try:
-        service = Service(args, len(find_sources(args.model)) == 1)
+        return Service(args).front
     except Exception as error:  # of the model or its settings
         sys.exit(f"mx serve: {error}")
-    shorten_pauses()
-    run_loop(service.run((host, port), announce_when_open()))
-    logging.shutdown()
-    os._exit(0)  # a client that does not read its answer would hold the process
-
-
-if __name__ == "__main__":
-    main()

@@ -7,10 +7,9 @@ Options of the command line come first.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -22,7 +21,7 @@ from .encoding import Postprocessing
 MAX_FILE = 16 << 20  # bytes
 
 
-class PreprocessFields(msgspec.Struct, forbid_unknown_fields=True):
+class Preprocess(msgspec.Struct, forbid_unknown_fields=True):
     """How images become arrays, as `mx predict` names it."""
 
     imagenet: bool = False
@@ -36,26 +35,36 @@ class PreprocessFields(msgspec.Struct, forbid_unknown_fields=True):
     layout: Literal["NCHW", "NHWC"] = "NCHW"
 
 
-class SettingsFields(msgspec.Struct, forbid_unknown_fields=True):
+class Fields(msgspec.Struct, forbid_unknown_fields=True):
     """What the file can say."""
 
     shape: dict[str, list[Annotated[int, msgspec.Meta(ge=1)]]] = {}
     labels: str | list[str] | None = None
     top: int | None = None
     softmax: bool = False
-    preprocess: PreprocessFields = msgspec.field(default_factory=PreprocessFields)
+    preprocess: Preprocess = msgspec.field(default_factory=Preprocess)
     device: str | None = None
 
 
-@dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(NamedTuple):
     """How one model is served."""
 
-    shapes: Shapes = field(default_factory=dict)
-    preparation: Preparation = field(default_factory=Preparation)
-    postprocessing: Postprocessing = field(default_factory=Postprocessing)
-    files: tuple[Path, ...] = ()  # of labels
-    device: str | None = None
+    shapes: Shapes
+    preparation: Preparation
+    postprocessing: Postprocessing
+    files: list[Path]  # of labels
+    device: str | None
+
+
+MODEL_OPTIONS = ("epoch", "params", "shape", "labels", "top", "softmax",
+                 *Preprocess.__struct_fields__)  # fmt: skip
+
+
+def find_used(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the command line that are for one model."""
+    values = {name: getattr(args, name) for name in MODEL_OPTIONS}
+    return {name: value for name, value in values.items()
+            if value is not None and value is not False and value not in ([], "NCHW")}  # fmt: skip
 
 
 def settings_files(model_file: Path) -> list[Path]:
@@ -71,39 +80,28 @@ def read_settings(
 ) -> ModelSettings:
     """Return the settings of a model; `args` are options that come before the file's."""
     path = next((path for path in settings_files(model_file) if path.is_file()), None)
+    options = {} if args is None else find_used(args)
     try:
         content = path.read_bytes()[:MAX_FILE] if path is not None else b"{}"
-        fields = msgspec.json.decode(content, type=SettingsFields)
-        how = fields.preprocess
-        numbers = {n: ",".join(map(str, getattr(how, n) or ())) or None for n in ("mean", "std")}
-        images = preparation(argparse.Namespace(**{**msgspec.structs.asdict(how), **numbers}))
-        labels, files = fields.labels or [], ()
+        fields = msgspec.json.decode(content, type=Fields)
+        how = msgspec.structs.asdict(fields.preprocess)
+        texts = {n: ",".join(map(str, how[n])) for n in ("mean", "std") if how[n] is not None}
+        images = preparation(argparse.Namespace(**how | texts | options))
+        labels, files = options.get("labels", fields.labels) or [], []
         if isinstance(labels, str):
-            files = (model_file.parent / labels if path is None else path.parent / labels,)
+            files = [Path("" if "labels" in options else (path or model_file).parent, labels)]
             labels = read_labels(str(files[0]))
     except (ValueError, UsageError) as error:
+        if path is None:
+            raise
         raise CommandError(f"{path}: {error}") from None
     shapes = {name: tuple(sizes) for name, sizes in fields.shape.items()}
-    top, softmax = fields.top, fields.softmax
-    if args is not None:
-        shapes |= parse_shapes(args.shape, inputs)
-        images = preparation(args) if has_image_options(args) else images
-        top, softmax = (top if args.top is None else args.top), softmax or args.softmax
-        if args.labels:
-            labels, files = read_labels(args.labels), (Path(args.labels),)
+    shapes |= parse_shapes(options.get("shape", []), inputs)
     for name in shapes:
         if name not in inputs:
             names = ", ".join(inputs)
             raise UsageError(f"shape: the model has no input {name!r}; its inputs: {names}")
+    top = options.get("top", fields.top)
     top = (5 if labels else 0) if top is None else top
-    post = Postprocessing(softmax, top, tuple(labels))
+    post = Postprocessing(fields.softmax or "softmax" in options, top, tuple(labels))
     return ModelSettings(shapes, images, post, files, fields.device)
-
-
-def has_image_options(args: argparse.Namespace) -> bool:
-    """Whether an option says how images are prepared."""
-    values: Mapping[str, Any] = vars(args)
-    return args.layout != "NCHW" or any(
-        values[name] not in (None, False)
-        for name in ("imagenet", "resize", "crop", "scale", "mean", "std", "bgr", "gray")
-    )

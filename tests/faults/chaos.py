@@ -6,21 +6,26 @@ fault, its moment and its victim. After each fault, what must hold is checked:
 - every process ends within the limit, and no process or shared memory is left
 - where training cannot continue, every survivor's error names the cause
 - the newest checkpoint loads, and a second start ends with the weights of an undisturbed run
+
+The job that serves a model is in `serving`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import random
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,11 +33,13 @@ import numpy as np
 
 import mxnet as mx
 from mxnet import autograd, gluon, nd
+from tests.faults import serving
 from tests.parallel.workers import Ended, run_forked
 
 STEPS, SAVE_EVERY, SIZE = 12, 3, 8
 LIMIT = 120.0  # seconds for one start of a job
 QUICK = {"MXNET_KVSTORE_HEARTBEAT": 8, "MXNET_KVSTORE_TIMEOUT": 20}
+LINK_RATE = 1500  # bytes a second over a slow link
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -50,6 +57,7 @@ CAUSES: dict[str, str | None] = {
     "terminated": "was killed, crashed or is frozen",
     "paused": None,
     "slow": None,
+    "slow link": None,
     "full disk": "Cannot write",
     "checkpoint removed": None,
     "nan batch": "NaN",
@@ -63,10 +71,12 @@ CAUSES: dict[str, str | None] = {
 EVERYWHERE = ("killed", "terminated", "paused", "full disk", "checkpoint removed", "nan batch")
 EVERYWHERE += ("exception", "wrong shape", "second job")
 JOBS: dict[str, tuple[int, tuple[str, ...]]] = {  # workers, and the faults that can happen
-    "gluon": (2, (*EVERYWHERE, "slow", "loaded on one rank")),
+    "gluon": (2, (*EVERYWHERE, "slow", "slow link", "loaded on one rank")),
     "loader": (1, (*EVERYWHERE, "worker killed", "worker raises")),
-    "module": (2, ("killed", "terminated", "paused", "slow", "exception", "wrong shape")),
-}
+    "module": (2, ("killed", "terminated", "paused", "slow", "slow link", "exception",
+                   "wrong shape")),
+    "serve": (1, tuple(serving.FAULTS)),
+}  # fmt: skip
 
 
 # -- jobs -----------------------------------------------------------------------------------------
@@ -197,10 +207,13 @@ def happen(fault: Fault, data: nd.NDArray, folder: str, net: Any) -> nd.NDArray:
             waking.wait(LIMIT)
     elif kind == "slow":
         time.sleep(1.5)
+    elif kind == "slow link":
+        slow_links_down()
     elif kind == "full disk":
         limit_files(100)
     elif kind == "checkpoint removed":
-        files = [path for path in Path(folder, "checkpoints").rglob("*") if path.is_file()]
+        paths = Path(folder, "checkpoints").rglob("[!.]*")  # not those that are being written
+        files = [path for path in paths if path.is_file()]
         for path in sorted(files)[-1:]:
             path.unlink(missing_ok=True)
     elif kind == "nan batch":
@@ -218,6 +231,17 @@ def limit_files(size: int | None) -> None:
     """Let this process write files of so many bytes only; None: of any size."""
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+def slow_links_down() -> None:
+    """Let each connection of this process send so slowly that a step takes a tenth of a second."""
+    count = 0
+    for number in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(number)) as link:
+            if link.family in (socket.AF_INET, socket.AF_INET6) and link.type == socket.SOCK_STREAM:
+                link.setsockopt(socket.SOL_SOCKET, serving.SO_MAX_PACING_RATE, LINK_RATE)
+                count += 1
+    assert count >= 2, "there are no links to other workers"
 
 
 def save_parameters(folder: str) -> str:
@@ -250,6 +274,9 @@ def choose(seed: int) -> tuple[str, Fault]:
 def violations(seed: int, expected: dict[str, str]) -> Iterator[str]:
     """Yield what does not hold after the fault of a seed; `expected` are undisturbed results."""
     name, fault = choose(seed)
+    if name == "serve":
+        yield from serving.violations(fault.kind, fault.step)
+        return
     with tempfile.TemporaryDirectory() as folder:
         if fault.kind == "second job":
             ended = start(name, folder, None) + start(name, folder, None)
@@ -309,16 +336,18 @@ def undisturbed() -> dict[str, str]:
     return results
 
 
-def run(seeds: range) -> dict[int, list[str]]:
-    """Return the violations of each seed that has any."""
+def run(seeds: Sequence[int], at_once: int = 1) -> dict[int, list[str]]:
+    """Return the violations of each seed that has any. Jobs mostly wait: some can run at once."""
     expected = undisturbed()
     failed = {}
-    for seed in seeds:
-        if problems := list(violations(seed, expected)):
-            failed[seed] = problems
-            print(f"seed {seed} {choose(seed)}: {problems}", flush=True)
-        if (seed + 1 - seeds.start) % 50 == 0:
-            print(f"{seed + 1 - seeds.start} seeds", flush=True)
+    with ThreadPoolExecutor(at_once) as pool:
+        found = pool.map(lambda seed: list(violations(seed, expected)), seeds)
+        for count, (seed, problems) in enumerate(zip(seeds, found, strict=True), 1):
+            if problems:
+                failed[seed] = problems
+                print(f"seed {seed} {choose(seed)}: {problems}", flush=True)
+            if count % 50 == 0:
+                print(f"{count} seeds", flush=True)
     return failed
 
 
@@ -327,9 +356,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--first", type=int, default=0, help="the first one (default: 0)")
+    parser.add_argument("--at-once", type=int, default=1, help="jobs that run at a time")
+    parser.add_argument("--job", choices=JOBS, help="only seeds of this job")
     args = parser.parse_args()
-    failed = run(range(args.first, args.first + args.seeds))
-    print(f"{args.seeds - len(failed)} of {args.seeds} seeds without a violation")
+    seeds = range(args.first, args.first + args.seeds)
+    failed = run([n for n in seeds if args.job in (None, choose(n)[0])], args.at_once)
+    print(f"{len(failed)} seeds with a violation: {sorted(failed)}")
     return int(bool(failed))
 
 

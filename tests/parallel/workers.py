@@ -7,8 +7,10 @@ process of its own, with torch's connections over loopback, and ends as a progra
 from __future__ import annotations
 
 import atexit
+import contextlib
 import multiprocessing
 import os
+import secrets
 import socket
 import subprocess
 import sys
@@ -145,10 +147,12 @@ def _ended(rank: str, process: Any, output: Path, begin: float, timeout: float) 
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """Return a port that nothing listens on, and that no outgoing connection gets meanwhile."""
+    while True:
+        port = secrets.choice(range(20_000, 32_000))  # below those of outgoing connections
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def succeeded(ended: list[Ended]) -> list[Ended]:

@@ -48,6 +48,7 @@ def both(image_model):
         "--max-connections=64",
         "--max-in-flight=48",
         "--max-queue=64",
+        "--max-pixels=1000000",
     ) as server:
         yield server
 

@@ -199,9 +199,12 @@ def test_long_pipelines(server):
     request = b"GET /health HTTP/1.1\r\n" + HOST + b"\r\n"
     last = b"GET /health HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
     assert server.raw(request * 4 + last).count(b"200 OK") == 5
-    with under_attack(server):
-        answers = server.raw(request * 20_000, timeout=LIMIT)
-    assert answers.count(b"200 OK") <= 20_000
+    with under_attack(server), server.connect() as sock:
+        sender = threading.Thread(target=sock.sendall, args=(request * 19_999 + last,))
+        sender.start()
+        answers = b"".join(iter(lambda: sock.recv(1 << 16), b""))  # it closes after the last
+        sender.join(LIMIT)
+    assert answers.count(b"HTTP/1.1 200 OK") == 20_000
 
 
 SMUGGLED = {
@@ -345,7 +348,10 @@ def test_the_api_document_says_what_is_answered(server):
     assert document["openapi"].startswith("3.")
     asked = 0
     for path, operations in document["paths"].items():
+        path = path.replace("{model}", "animals")
         for method, operation in operations.items():
+            if method == "parameters":
+                continue
             bodies = operation.get("requestBody", {}).get("content", {"": None})
             for kind in bodies:
                 for body in (None, b"", b"{}", b"[]", b"null", b"\xff\xfe", b'{"inputs": null}'):

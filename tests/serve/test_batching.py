@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("prometheus_client")
 
-from mxnext_cli.serve.batching import Batcher, ModelExit, QueueFull, RowLimit, Stopping
-from mxnext_cli.serve.limits import Limits
+from mxnext_cli.serve.batching import Batcher, RowLimit
+from mxnext_cli.serve.limits import Limits, Refused
 from mxnext_cli.serve.monitoring import Metrics
 
 LIMIT = 60
@@ -139,7 +139,7 @@ async def test_a_model_that_exits_does_not_end_the_server(make):
     for batcher in (make(), make(runs_inline=True)):
         for _ in range(2):
             assert (await batcher.run(row(1)))[0][0, 0] == 2
-            with pytest.raises(ModelExit, match="SystemExit"):
+            with pytest.raises(Refused, match="SystemExit"):
                 await batcher.run(row(666))
 
 
@@ -159,7 +159,7 @@ async def test_quick_requests_that_are_alone_run_in_the_thread_of_their_caller(m
         await asyncio.sleep(0.01)
     assert threads == [False, True]  # how long it takes was not known at first
     await batcher.close()
-    with pytest.raises(Stopping):
+    with pytest.raises(Refused, match="stopping"):
         await batcher.run(row(1))
 
 
@@ -171,7 +171,7 @@ async def test_the_queue_has_a_limit(model, make):
     await started(model)
     tasks += [submit(batcher, row(i)) for i in (1, 2)]
     await asyncio.sleep(0)
-    with pytest.raises(QueueFull):
+    with pytest.raises(Refused, match="2 requests wait"):
         await batcher.run(row(3))
     model.may_run.set()
     assert len([await task for task in tasks]) == 3
@@ -201,7 +201,7 @@ async def test_close_finishes_waiting_requests(model, make):
     await started(model)
     closing = asyncio.ensure_future(batcher.close(LIMIT))
     await asyncio.sleep(0)
-    with pytest.raises(Stopping):
+    with pytest.raises(Refused, match="stopping"):
         await batcher.run(row(1))
     model.may_run.set()
     await closing

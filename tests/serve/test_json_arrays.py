@@ -9,8 +9,8 @@ import pytest
 
 msgspec = pytest.importorskip("msgspec")
 
-from mxnext_cli.serve import arrays  # noqa: E402
-from mxnext_cli.serve.arrays import PIECE, parse_json, read_json_array  # noqa: E402
+from mxnext_cli.serve import decoding  # noqa: E402
+from mxnext_cli.serve.decoding import PIECE, parse_json, read_json_array  # noqa: E402
 
 FLOAT = np.dtype("float64")
 LARGE = 2 * PIECE
@@ -81,13 +81,13 @@ def test_long_texts_that_are_refused(text, message):
 def test_numbers_are_read_in_short_pieces(monkeypatch):
     """A long list of Python numbers would take much memory, and hold up everybody."""
     sizes = []
-    decode = arrays._decode_numbers
+    decode = decoding._decode_numbers
 
     def watch(text):
         sizes.append(len(text))
         return decode(text)
 
-    monkeypatch.setattr(arrays, "_decode_numbers", watch)
+    monkeypatch.setattr(decoding, "_decode_numbers", watch)
     count = 20 * PIECE
     assert read("[[" + "1," * (count - 1) + "1]]", limit=count).sum() == count
     assert max(sizes) < 1.1 * PIECE

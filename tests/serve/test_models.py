@@ -8,10 +8,12 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,16 +125,16 @@ def test_replaced_models_are_freed_with_their_threads(tmp_path):
     write_model(tmp_path, 1)
     repository = Repository([f"times={tmp_path}"], Limits(), Metrics())
     repository.load()
-    replaced = weakref.ref(repository.get())
+    replaced = weakref.ref(repository.models[0])
 
     async def ask(model) -> float:
         await model.batcher.run({"data": ROW})  # in a thread, as its time is not known yet
         return (await model.batcher.run({"data": ROW}))[0][0, 0]
 
-    assert asyncio.run(ask(repository.get())) == 1
+    assert asyncio.run(ask(repository.models[0])) == 1
     write_model(tmp_path, 2)
     assert repository.load() == ["times version 2"]
-    assert asyncio.run(ask(repository.get())) == 2
+    assert asyncio.run(ask(repository.models[0])) == 2
     assert replaced() is None
     names = "mx-serve-model"
     wait_for(lambda: sum(t.name.startswith(names) for t in threading.enumerate()) == 1, "the end")
@@ -152,14 +154,40 @@ def test_processes_share_an_address_and_are_replaced(tmp_path):
         wait_for(
             lambda: {factor_of(server.post(npy(ROW), NPY)) for _ in range(12)} == {2}, "version 2"
         )
-        children = f"/proc/{server.process.pid}/task/{server.process.pid}/children"
-        with open(children) as file:  # noqa: PTH123
-            first = int(file.read().split()[0])
-        os.kill(first, signal.SIGKILL)
-        wait_for(lambda: "another one starts" in server.log(), "the log")
+        os.kill(_workers(server)[0], signal.SIGKILL)
+        wait_for(lambda: "Unexpected exit from worker" in server.log(), "the log")
         wait_for(lambda: _answers(server), "an answer")
         os.kill(server.process.pid, signal.SIGTERM)
         assert "stopped; answered" in server.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="several processes need POSIX")
+def test_processes_that_cannot_load_their_model_end_the_server(tmp_path):
+    command = [sys.executable, "-m", "mxnext_cli", "serve", f"a={tmp_path}/none", "--workers=2"]
+    done = subprocess.run(
+        [*command, "--port=0"], capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "there is no such file" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="several processes need POSIX")
+def test_sigterm_to_all_processes_ends_the_server():
+    with serving(DENSE, "--shape=5", "--workers=2") as server:
+        wait_for(lambda: len(_workers(server)) == 2, "both processes")
+        assert server.get("/health").code == 200
+        for pid in (*_workers(server), server.process.pid):
+            os.kill(pid, signal.SIGTERM)
+        assert "stopped; answered 1 requests" in server.wait()
+
+
+def _workers(server) -> list[int]:
+    """Return the processes that answer; multiprocessing has another one for itself."""
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+    pids = [int(pid) for pid in children.read_text().split()]
+    return [p for p in pids if b"spawn_main" in Path(f"/proc/{p}/cmdline").read_bytes()]
 
 
 def _answers(server) -> bool:
@@ -207,6 +235,23 @@ def test_a_port_that_is_taken(capsys):
         port = taken.getsockname()[1]
         assert main(["serve", DENSE, "--port", str(port)]) == 1
     assert f"cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_port_that_is_taken_while_models_are_loaded(workers):
+    """The server has looked whether the port is free, and says so if it is not any more."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        program = (
+            "import sys, mxnext_cli, mxnext_cli.serve as serve\n"
+            f"serve.find_address = lambda host, port: (host, {port})\n"
+            f"sys.exit(mxnext_cli.main(['serve', {DENSE!r}, '--shape=5', '--workers={workers}']))"
+        )
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    assert done.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port}: Address already in use" in done.stderr
 
 
 def test_a_model_that_cannot_be_read(tmp_path, capsys):

@@ -32,9 +32,9 @@ IMAGE = np.random.default_rng(1).integers(0, 255, (8, 8, 3), dtype=np.uint8)
 LIMITS = Limits(max_body=1 << 20, max_json=1 << 20, max_pixels=1 << 16)
 TOKENS = [b"[", b"]", b"{", b"}", b",", b'"', b"-1", b"true", b"null", b"1e999", b"9" * 30]
 TOKENS += [b"NaN", b"\0", b"\xff\xfe", b"9223372036854775808", b"-9223372036854775809", b"()"]
-DECODER = Decoder(["data"], {"data": SHAPE}, {"data": np.dtype("f4")}, Preparation(), LIMITS)
-UNKNOWN = Decoder(["data", "more"], {}, {"data": np.dtype("f4"), "more": np.dtype("i8")},
-                  Preparation(), LIMITS)  # fmt: skip
+DECODER = Decoder({"data": SHAPE}, {"data": np.dtype("f4")}, Preparation(), LIMITS)
+TYPES = {"data": np.dtype("f4"), "more": np.dtype("i8")}
+UNKNOWN = Decoder({}, TYPES, Preparation(), LIMITS)
 
 
 def safetensors() -> bytes:
@@ -90,7 +90,7 @@ def refusal_of(decode, *args) -> Refused | None:
     try:
         arrays = decode(*args)
     except Refused as refused:
-        assert 400 <= refused.code < 500
+        assert 400 <= refused.status_code < 500
         assert str(refused)
         return refused
     if isinstance(arrays, tuple):
@@ -162,7 +162,7 @@ def npz_member(content: bytes) -> bytes:
 def test_shapes_of_tensors_that_no_array_has(shape):
     for changes in ({"data": [1]}, {"parameters": {"binary_data_size": 0}}):
         refused = refusal_of(read_request, DECODER, tensors(shape=shape, **changes), None)
-        assert refused is not None and "'data'" in str(refused)
+        assert refused is not None and ("'data'" in str(refused) or "[0].shape" in str(refused))
 
 
 @pytest.mark.parametrize("shape", ["(1,) * 65", "(2**63, 0)", "(0, 2**64)", "(True, 64)"])

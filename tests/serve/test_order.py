@@ -7,7 +7,7 @@ import ast
 from .server import ROOT
 
 FOLDER = ROOT / "mxnext_cli/serve"
-ORDER = ["limits", "monitoring", "arrays", "batching", "decoding", "encoding", "settings",
+ORDER = ["limits", "monitoring", "batching", "decoding", "encoding", "settings",
          "open_inference", "repository", "app", "predictions", "descriptions", "server",
          "__init__"]  # fmt: skip
 

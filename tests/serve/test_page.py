@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from mxnet.formats.image_codec import encode
 
 from .browser import browsing, find_chromium
+from .server import NPY, npy
 
 pytestmark = [
     pytest.mark.slow,
@@ -94,6 +96,27 @@ def test_the_page(both, page, tmp_path):
     assert {"model", "file", "numbers", "predict", "random", "view"} <= set(reached), reached
     bad = [p for p in page.problems if "400" not in p]  # the wrong numbers were refused
     assert bad == []
+
+
+def test_the_page_counts_requests_of_others_and_shows_a_command_that_runs(dense, page):
+    assert dense.post(npy(np.zeros((1, 5), "f4")), NPY).code == 200
+    page.problems.clear()
+    for width in (1200, 390):
+        page.resize(width, 844, is_mobile=width < 400)
+        page.open(dense.url + "/")
+        page.wait("/^[1-9][0-9,]* requests? to this model/.test(byId('total').textContent)")
+        assert page.run("byId('code').scrollWidth <= byId('code').clientWidth")
+    shoot(page, "command")
+    command, _, program = page.run("byId('code').textContent").partition("\n\n")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    ((row,),) = json.loads(done.stdout)["outputs"].values()
+    assert len(row) == 2
+    assert program.startswith("import mxnet as mx") and dense.url in program
+    before = page.run("byId('total').textContent")
+    page.run("byId('predict').click()")
+    page.wait(f"byId('total').textContent !== '{before}'")
+    assert page.run("byId('latency').textContent").startswith("last ")
+    assert page.problems == []
 
 
 def _save(folder: Path) -> Path:

@@ -82,6 +82,7 @@ function showModel() {
   showExample(model);
   byId("code").textContent = exampleCode(model);
   byId("result").replaceChildren();
+  showTotal();
 }
 
 function isImage(model) {
@@ -110,11 +111,14 @@ function nest(values, shape) {
 }
 
 function exampleCode(model) {
-  const path = models.length > 1 ? `/predict/${model.model}` : "/predict";
-  const address = `${location.origin}${path}`;
-  const curl = isImage(model) ? `curl -F image=@cat.jpg ${address}`
-    : `curl -H 'content-type: application/json' \\\n  -d '{"inputs": [[…]]}' ${address}`;
-  return `${curl}\n\nimport mxnet as mx\nclient = mx.client("${location.origin}")\nclient.predict(array)`;
+  const isOne = models.length === 1;
+  const address = `${location.origin}${isOne ? "/predict" : `/predict/${model.model}`}`;
+  const [[, shape]] = inputs(model);
+  const isSmall = inputs(model).length === 1 && shape !== null && count(shape) <= SMALL;
+  const sample = isSmall ? JSON.stringify(nest(Array(count(shape)).fill(0), shape)) : "[…]";
+  const curl = isImage(model) ? `curl -F image=@cat.jpg ${address}` : `curl -d '{"inputs": [${sample}]}' \\\n  ${address}`;
+  const client = `mx.client("${location.origin}"${isOne ? "" : `, model="${model.model}"`})`;
+  return `${curl}\n\nimport mxnet as mx\nclient = ${client}\nclient.predict(array)`;
 }
 
 /* -- predictions -------------------------------------------------------------------------- */
@@ -170,6 +174,7 @@ async function predict() {
   } finally {
     button.disabled = false;
   }
+  await showTotal();
 }
 
 function showError(message) {
@@ -229,6 +234,15 @@ function addLatency(milliseconds) {
   }));
 }
 
+async function showTotal() {
+  const response = await fetch("/metrics", { headers: headers() });
+  const lines = response.ok ? (await response.text()).split("\n") : [];
+  const start = `mx_predictions_total{model="${current().model}"} `;
+  const line = lines.find((text) => text.startsWith(start));
+  const total = line ? Number(line.slice(start.length)) : 0;
+  byId("total").textContent = `${total.toLocaleString("en")} ${total === 1 ? "request" : "requests"} to this model in all`;
+}
+
 /* -- files and events --------------------------------------------------------------------- */
 
 function takeFile(chosen) {
@@ -256,6 +270,7 @@ byId("numbers").addEventListener("keydown", (event) => {
 byId("form").addEventListener("submit", (event) => { event.preventDefault(); predict(); });
 byId("token-form").addEventListener("submit", (event) => { event.preventDefault(); token = byId("token").value; loadModels(); });
 byId("model").addEventListener("change", () => { showModel(); takeFile(null); });
+document.addEventListener("visibilitychange", () => { if (!document.hidden && models.length) showTotal(); });
 byId("random").addEventListener("click", () => {
   takeFile(null);
   const model = current();

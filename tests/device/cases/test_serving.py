@@ -39,7 +39,7 @@ def load(tmp_path):
         texts = [write_model(tmp_path / f"m{i}", device) for i, device in enumerate(devices)]
         repository = Repository(texts, Limits(), Metrics(), device=option)
         repository.load()
-        return repository.latest
+        return repository.models
 
     return load_models
 
