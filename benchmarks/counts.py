@@ -86,7 +86,9 @@ class _Kernels(TorchDispatchMode):
         self.reads += name in _READS
         if func._schema.is_mutable:
             targets = [
-                a for a, s in zip(args, func._schema.arguments, strict=False) if _is_written(s)
+                a
+                for a, s in zip(args, func._schema.arguments, strict=False)
+                if _is_written(s) and not (s.name == "grads" and "_fused_" in name)
             ]
             targets += [v for k, v in (kwargs or {}).items() if k == "out" or k.endswith("_out")]
             self.written += _bytes(targets)
