@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import torch
 
@@ -23,6 +24,7 @@ from .passes.simplify import remove_identities
 from .passes.statistics import join_statistics
 from .quantization.fused_layers import open_layers
 from .quantization.lowering import fuse_quantized
+from .rewrite import Table, rewrite
 from .typed_graph import Mode, TypedGraph
 
 Pass = Callable[[TypedGraph], TypedGraph]
@@ -117,7 +119,11 @@ def _recompute_pass(limit: int | bool | None) -> Pass:
 
 
 def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:
-    """Run passes one after another."""
-    for run in passes:
-        graph = run(graph)
+    """Run passes one after another; tables that follow each other run as one."""
+    for is_table, group in groupby(passes, lambda run: isinstance(run, Table)):
+        if is_table:
+            graph = rewrite(graph, [rule for table in group for rule in table.rules])
+            continue
+        for run in group:
+            graph = run(graph)
     return graph

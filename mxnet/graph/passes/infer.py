@@ -251,7 +251,7 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
         if node.subgraphs or not entries:
             return None
         ins = tuple([values[e[0]][e[1]] for e in entries])
-        _, _, _, key, outs = node._signature or node.signature
+        _, _, _, key, outs, _ = node._signature or node.signature
         completed = cache.get((key, ins, outs, mode))
         if completed is None:
             try:
