@@ -122,7 +122,9 @@ def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:
     """Run passes one after another; tables that follow each other run as one."""
     for is_table, group in groupby(passes, lambda run: isinstance(run, Table)):
         if is_table:
-            graph = rewrite(graph, [rule for table in group for rule in table.rules])
+            present = {node.op for node in graph.nodes}
+            tables = [t for t in group if not t.around or not present.isdisjoint(t.around)]
+            graph = rewrite(graph, [rule for table in tables for rule in table.rules])
             continue
         for run in group:
             graph = run(graph)

@@ -12,7 +12,7 @@ for passes that are not tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..ops.attributes import to_string
@@ -139,11 +139,17 @@ class Table:
     """A pass that applies rules. Tables that follow each other share one walk (`optimize`).
 
     A rule sees the inputs of a node as all of these tables have left them, and builds single nodes.
+
+    Parameters
+    ----------
+    name : the name of the pass.
+    rules : what it applies.
+    around : operators of which a graph must have one; without one no rule fits.
     """
 
-    def __init__(self, name: str, *rules: Rule) -> None:
+    def __init__(self, name: str, *rules: Rule, around: Collection[Op] = ()) -> None:
         self.__name__ = name
-        self.rules = rules
+        self.rules, self.around = rules, around
 
     def __call__(self, graph: TypedGraph) -> TypedGraph:
         """Apply the rules wherever they fit."""

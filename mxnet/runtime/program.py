@@ -103,7 +103,8 @@ class Scheduler:
     def steps(self) -> list[Step]:
         """Return what is to be done, in order."""
         inputs = [self._inputs(node) for node in self.nodes]
-        slots = [tuple([self.slot(e) for e in entries]) for entries in inputs]
+        slot = self.slot
+        slots = [tuple([slot(e) for e in entries]) for entries in inputs]
         dead = self._last_uses(slots)
         steps = []
         for node, entries, read, dying in zip(self.nodes, inputs, slots, dead, strict=True):
@@ -130,8 +131,8 @@ class Scheduler:
         last: dict[int, int] = {}
         for position, (node, read) in enumerate(zip(self.nodes, reads, strict=True)):
             first = self.first_slot[node]
-            last.update(dict.fromkeys(range(first, first + node.outputs), position))
-            last.update(dict.fromkeys(read, position))
+            for slot in (*range(first, first + node.outputs), *read):
+                last[slot] = position
         for slot in (ABSENT, *self.heads):
             last.pop(slot, None)
         dying: list[list[int]] = [[] for _ in self.nodes]

@@ -97,14 +97,18 @@ BARE = Pattern(fused_convolution, "conv", alone=True, when=_is_bare)
 OPEN_TO_ADDITION = Pattern(fused_convolution, "conv", alone=True, when=_takes_addition)
 OPEN_TO_EPILOGUE = Pattern(fused_convolution, "conv", alone=True, when=_takes_epilogue)
 
+CONVOLUTIONS = (convolution, fused_convolution)
 # Convolutions whose weights are inputs of the graph are prepared.
 pack_convolutions = Table(
-    "pack_convolutions", Rule("pack_convolution", Pattern(convolution), _prepare)
+    "pack_convolutions",
+    Rule("pack_convolution", Pattern(convolution), _prepare),
+    around=CONVOLUTIONS,
 )
 # Normalizations whose parameters are inputs of the graph are folded into the weights.
 fold_batch_norm = Table(
     "fold_batch_norm",
     Rule("fold_batch_norm", Pattern(NORMS, when=normalizes_channels, data=BARE), _normalize),
+    around=CONVOLUTIONS,
 )
 # Additions and activations run while convolving.
 fuse_pointwise = Table(
@@ -116,6 +120,7 @@ fuse_pointwise = Table(
         Pattern(lambda op: op.epilogue_rule is not None, data=OPEN_TO_EPILOGUE),
         _activate,
     ),
+    around=CONVOLUTIONS,
 )
 
 

@@ -239,13 +239,14 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
 
     It is enough for nearly all networks: each node completes its own variables only.
     """
-    cache, mode = kind.cache, is_np_shape()
+    cache, mode, attribute = kind.cache, is_np_shape(), kind.attribute
     values: dict[Node, Sequence] = {}
     open_ones: set[Node] = set()  # variables that a node has read without completing them
     is_complete = True
     for node in graph.nodes:
         if node.op is None:
-            values[node] = (_start(node, known, kind),)
+            declares = attribute in node.extra
+            values[node] = (_start(node, known, kind) if declares else known.get(node),)
             continue
         entries = node.inputs
         if node.subgraphs or not entries:
@@ -264,7 +265,9 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
             entries, new_ins, ins, values, open_ones, kind
         ):
             return None
-    is_complete = is_complete and all(kind.known(values[n][0]) for n in graph.variables)
+    # Other variables are known: the nodes that read them had all of their inputs.
+    heads = [e[0] for e in graph.heads if e[0].op is None]
+    is_complete = is_complete and all(kind.known(values[n][0]) for n in (*open_ones, *heads))
     return Inferred(graph, values, is_complete)
 
 

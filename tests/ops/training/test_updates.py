@@ -11,8 +11,7 @@ import torch
 
 from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
-from mxnet.ops.training import adam, adaptive, large_batch, sgd
-from mxnet.ops.training import rules
+from mxnet.ops.training import adam, adaptive, large_batch, rules, sgd
 from mxnet.ops.training.rules import TensorList
 from tests.golden import HERE
 
