@@ -51,9 +51,9 @@ class Signature(NamedTuple):
     unknown: tuple[None, ...]
     inputs: tuple[str, ...] | None
 
-    def input_names(self, op: Op, count: int) -> Sequence[str]:
+    def input_names(self, op: Op, count: int) -> tuple[str, ...]:
         """Return the operator's names of the inputs that are present."""
-        return op.names_of_inputs(self.attrs, count) if self.inputs is None else self.inputs
+        return tuple(op.names_of_inputs(self.attrs, count)) if self.inputs is None else self.inputs
 
 
 class Node:
@@ -138,7 +138,7 @@ class Node:
         return 1 if self.op is None else self.signature.outputs
 
     @property
-    def input_names(self) -> Sequence[str]:
+    def input_names(self) -> tuple[str, ...]:
         """The operator's names of the inputs that are present."""
         if self.op is None:
             return ()

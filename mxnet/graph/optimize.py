@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from typing import cast
 
 import torch
 
@@ -24,7 +25,7 @@ from .passes.simplify import remove_identities
 from .passes.statistics import join_statistics
 from .quantization.fused_layers import open_layers
 from .quantization.lowering import fuse_quantized
-from .rewrite import Table, rewrite
+from .rewrite import Table, apply_tables
 from .typed_graph import Mode, TypedGraph
 
 Pass = Callable[[TypedGraph], TypedGraph]
@@ -122,10 +123,8 @@ def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:
     """Run passes one after another; tables that follow each other run as one."""
     for is_table, group in groupby(passes, lambda run: isinstance(run, Table)):
         if is_table:
-            present = {node.op for node in graph.nodes}
-            tables = [t for t in group if not t.around or not present.isdisjoint(t.around)]
-            graph = rewrite(graph, [rule for table in tables for rule in table.rules])
-            continue
-        for run in group:
-            graph = run(graph)
+            graph = apply_tables(graph, cast("Iterator[Table]", group))
+        else:
+            for run in group:
+                graph = run(graph)
     return graph

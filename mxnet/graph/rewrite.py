@@ -153,7 +153,14 @@ class Table:
 
     def __call__(self, graph: TypedGraph) -> TypedGraph:
         """Apply the rules wherever they fit."""
-        return rewrite(graph, self.rules)
+        return apply_tables(graph, [self])
+
+
+def apply_tables(graph: TypedGraph, tables: Iterable[Table]) -> TypedGraph:
+    """Apply the rules of some tables in one walk."""
+    present = {node.op for node in graph.nodes}
+    fitting = [t for t in tables if not t.around or not present.isdisjoint(t.around)]
+    return rewrite(graph, [rule for table in fitting for rule in table.rules])
 
 
 def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str, Any]) -> Node:

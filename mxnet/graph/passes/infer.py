@@ -392,7 +392,7 @@ def _explain(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception)
     return explained
 
 
-def _names(node: Node) -> list[str]:
+def _names(node: Node) -> Sequence[str]:
     names = node.input_names
     return names if len(names) == len(node.inputs) else [f"arg{i}" for i in range(len(node.inputs))]
 
