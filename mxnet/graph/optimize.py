@@ -61,6 +61,7 @@ DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (
 # For oneDNN's kernels, and for the caches of a processor. Packed layers look at their data before
 # they run, for which the host would have to wait for a device.
 CPU_PASSES: tuple[Pass, ...] = (
+    channels_last,
     pack_convolutions,
     fold_batch_norm,
     fuse_pointwise,
@@ -102,7 +103,7 @@ def select_passes(
     it may keep; None leaves it to ``MXNET_BACKWARD_DO_MIRROR`` and to marks on nodes.
     """
     if mode.training:
-        fitting = TRAINING_PASSES if device.type == "cpu" else DIFFERENTIABLE_PASSES
+        fitting = TRAINING_PASSES
     else:
         fitting = DIFFERENTIABLE_PASSES if mode.differentiable else INFERENCE_PASSES
     chosen = [p for p in fitting if p.__name__ in enabled]
