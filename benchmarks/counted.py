@@ -219,7 +219,7 @@ def module_steps() -> Step:
     net = mx.sym.SoftmaxOutput(
         mx.sym.FullyConnected(mx.sym.Flatten(net), num_hidden=10), name="softmax"
     )
-    module = mx.mod.Module(net)
+    module = mx.mod.Module(net, context=mx.current_context())
     module.bind([("data", (BATCH, 3, SIZE, SIZE))], [("softmax_label", (BATCH,))])
     module.init_params(mx.init.Xavier())
     module.init_optimizer(optimizer_params={"learning_rate": 0.01, "momentum": 0.9})

@@ -6,6 +6,7 @@ they write, values that the host reads, for which it waits, and Python functions
     python -m benchmarks.counts                # print the table
     python -m benchmarks.counts --only LSTM    # only some rows
     python -m benchmarks.counts --list NAME    # the kernels of one row, on both sides
+    python -m benchmarks.counts --device       # on the device of `tests/device`
     python -m benchmarks.counts --write        # write benchmarks/COUNTS.md
 """
 
@@ -24,11 +25,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import mxnet as mx
 from mxnet.ops import families
 from mxnet.runtime import gradients
 
-from . import counted
+from . import counted, counted_tasks
 
+ROWS = (*counted.ROWS, *counted_tasks.ROWS)
 WARM_STEPS = 4  # programs are prepared in the first, states of optimizers are made, caches fill
 TABLE = Path(__file__).with_name("COUNTS.md")
 # They allocate or rename, but launch nothing.
@@ -86,7 +89,9 @@ class _Kernels(TorchDispatchMode):
         self.reads += name in _READS
         if func._schema.is_mutable:
             targets = [
-                a for a, s in zip(args, func._schema.arguments, strict=False) if _is_written(s)
+                a
+                for a, s in zip(args, func._schema.arguments, strict=False)
+                if _is_written(s) and not (s.name == "grads" and "_fused_" in name)
             ]
             targets += [v for k, v in (kwargs or {}).items() if k == "out" or k.endswith("_out")]
             self.written += _bytes(targets)
@@ -142,10 +147,17 @@ def count(step: Callable[[], Any]) -> Counts:
 
 
 def measure(row: counted.Row) -> tuple[Counts, Counts | None]:
-    """Return the counts of a row, of MXNext and of torch."""
+    """Return the counts of a row, of MXNext and of torch, on the current device."""
     torch.manual_seed(0)
     ours = count(row.ours())
-    return ours, None if row.torch is None else count(row.torch())
+    if row.torch is None:
+        return ours, None
+    device = mx.nd.zeros(1).handle.device
+    with contextlib.nullcontext() if device.type == "cpu" else device:
+        step = row.torch()
+    # Torch makes its threads of devices when it is imported, before `last_device` adds some.
+    with torch.autograd.grad_mode.set_multithreading_enabled(False):
+        return ours, count(step)
 
 
 def _cell(ours: float, theirs: float | None, unit: float = 1) -> str:
@@ -170,27 +182,54 @@ _COLUMNS = ("step", "kernels", *_SIDES, "MB written", *_SIDES, "reads", "torch",
 HEAD = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
 INTRODUCTION = """# What one step costs
 
-`python -m benchmarks.counts --write` writes this table. It counts one steady step on the CPU:
-kernels (views left out), megabytes that they write, values that the host reads, and Python
-functions that are entered, beside the same network in idiomatic PyTorch with
-`foreach=True` (`benchmarks/counted.py` has both). Counts do not depend on the speed of the machine.
-`tests/behavior/test_counts.py` fails when the kernels or reads of a small network grow.
+`python -m benchmarks.counts --write` writes these tables. They count one steady step: kernels
+(views left out), megabytes that they write, values that the host reads, and Python functions that
+are entered, beside the same network in idiomatic PyTorch with `foreach=True`
+(`benchmarks/counted.py` and `counted_tasks.py` have both). Counts do not depend on the speed of the
+machine. `tests/behavior/test_counts.py` and `tests/device/cases/test_counts.py` fail when the
+kernels or reads of a small network grow.
 
-What is left above PyTorch, on a CPU:
+What is left above PyTorch:
 
-- Gradients are copied into arrays that keep their memory: one kernel for all small gradients, and
-  one for each large one.
-- Weights of small networks are copied into the order "channels last", and convolutions of few
-  windows are products of matrices (`im2col`, `mm`); both save time on a CPU and are off elsewhere.
-- Labels and indices are floating-point numbers in MXNet: they are converted, and indices clipped.
-- An eager `reshape` is a copy.
-- The gradient of `clip` passes where data is NaN, for which a CPU needs a second kernel.
-- Optimizers that make temporary arrays take 32 weights at a time on a CPU, so that the arrays stay
-  in its cache, and all at once elsewhere. What PyTorch's read are counts of steps.
-- Packed layers in prediction read whether their data is finite. On other devices none is used, and
-  nothing is read (`tests/device/cases/test_traffic.py`).
+- Gradients are copied into arrays that keep their memory, which users and views hold: one kernel
+  for small ones, and one for every 8 MB of large ones.
+- Eager BatchNorm moves its statistics toward the biased variance, for which PyTorch's kernel
+  knows only the other one: a kernel makes zeros for it, and one moves both statistics. Graphs need
+  three kernels for all layers.
+- Labels and indices are floating-point numbers in MXNet: they are converted, and indices of
+  embeddings are clipped. This is most of what is left in the small networks of words and factors.
+- An eager `reshape` is a copy, and so is one whose result users see.
+- The parameters of an eager recurrent layer are joined, and their gradients are too.
+- `SoftmaxOutput` (Module, buckets) ignores labels out of range, and shows its probabilities;
+  losses of MXNet are averages of samples, which `cross_entropy` fuses for whole batches of
+  vectors only: the cross-entropy of anchors (SSD) and that of half precision are written out.
+- `SigmoidBinaryCrossEntropyLoss` (GAN) is MXNet's formula, which PyTorch has as one kernel.
+- Weights of networks with sparse gradients change by rows: gathered, updated and put back.
+- Modules copy data and labels into the arrays that they are bound to.
+- On a CPU, weights of small networks are copied into the order "channels last", and convolutions
+  of few windows are products of matrices (`im2col`, `mm`); both save time and are off elsewhere.
+- On a CPU, the gradient of `clip` needs a second kernel to pass where data is NaN.
+- On a CPU, packed layers in prediction read whether their data is finite. On other devices none is
+  used, and nothing is read (`tests/device/cases/test_traffic.py`).
+
+What PyTorch's optimizers read are counts of steps. Those of MXNet that make temporary arrays take
+1 MB of weights at a time on a CPU, so that the arrays stay in its cache, and all at once elsewhere.
 
 """
+CPU, DEVICE = "On a CPU", "On a device"
+
+
+def limits(title: str) -> dict[str, tuple[int, int]]:
+    """Return kernels and reads of each row of a table in the file."""
+    part = TABLE.read_text(encoding="utf-8").partition(f"## {title}")[2].partition("##")[0]
+    rows = [line.split(" | ") for line in part.splitlines() if line.startswith("| ")]
+    return {row[0][2:]: (int(row[1].replace(",", "")), int(row[7])) for row in rows[1:]}
+
+
+def version_of_table() -> str:
+    """Return the version of torch that the tables are of, without the last number."""
+    text = TABLE.read_text(encoding="utf-8")
+    return text.partition("With torch ")[2].partition(",")[0].rpartition(".")[0]
 
 
 def print_kernels(name: str, ours: Counts, theirs: Counts | None) -> None:
@@ -206,25 +245,46 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="rows whose name has this text")
     parser.add_argument("--list", metavar="NAME", help="print the kernels of these rows")
+    parser.add_argument("--device", action="store_true", help="count on the device of the tests")
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     chosen = parser.parse_args()
-    if chosen.write and (chosen.only or chosen.list):
-        parser.error("--write needs all rows")
+    if chosen.write and (chosen.only or chosen.list or chosen.device):
+        parser.error("--write needs all rows, on both devices")
     warnings.filterwarnings("ignore")
+    name = chosen.list or chosen.only
+    if not chosen.write:
+        context = last_device() if chosen.device else mx.cpu()
+        print_table(name, bool(chosen.list), context)
+        return
+    version = torch.__version__.split("+")[0]
+    own = print_table("", False, mx.cpu())
+    other = print_table("", False, last_device())  # loaded for good: the CPU comes first
+    text = f"{INTRODUCTION}With torch {version}, and float32 unless a row says otherwise.\n\n"
+    TABLE.write_text(f"{text}## {CPU}\n\n{own}\n## {DEVICE}\n\n{other}")
+
+
+def last_device() -> mx.Context:
+    """Return the last device, that of the tests where torch has none."""
+    from tests.device import second_device  # compiles it
+
+    second_device.ensure()
+    return mx.gpu(mx.context.num_gpus() - 1)
+
+
+def print_table(name: str, lists_kernels: bool, context: mx.Context) -> str:
+    """Print the rows with this text in their names, and return their table."""
+    lines = [HEAD]
     print(HEAD)
-    lines = []
-    for row in counted.ROWS:
-        if (chosen.list or chosen.only) not in row.name:
-            continue
-        counts = measure(row)
-        lines.append(line(row.name, *counts))
-        print(lines[-1], flush=True)
-        if chosen.list:
-            print_kernels(row.name, *counts)
-    if chosen.write:
-        version = torch.__version__.split("+")[0]
-        rows = "\n".join([HEAD, *lines, ""])
-        TABLE.write_text(f"{INTRODUCTION}With torch {version}:\n\n{rows}")
+    with context:
+        for row in ROWS:
+            if name not in row.name:
+                continue
+            counts = measure(row)
+            lines.append(line(row.name, *counts))
+            print(lines[-1], flush=True)
+            if lists_kernels:
+                print_kernels(row.name, *counts)
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import re
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import ndarray
@@ -216,7 +216,7 @@ class Block:
             if isinstance(value, _CONTAINERS) and value and not name.startswith("__"):
                 if name in ("_children", "_reg_params", "_forward_hooks", "_forward_pre_hooks"):
                     continue
-                if any(id(b) not in registered for b in _blocks_within(value)):
+                if _has_others(value, registered):
                     warnings.warn(
                         f'"{type(self).__name__}.{name}" is an unregistered container with Blocks. '
                         "Note that Blocks inside the list, tuple or dict will not be registered "
@@ -638,14 +638,20 @@ class Block:
 
 
 _CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long with their union
+_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
-def _blocks_within(container: Any) -> Iterator[Block]:
+def _has_others(container: Any, registered: Collection[int]) -> bool:
+    """Return whether a container holds blocks besides those with these identities."""
     for item in container.values() if isinstance(container, dict) else container:
-        if isinstance(item, Block):
-            yield item
-        elif isinstance(item, _CONTAINERS):
-            yield from _blocks_within(item)
+        if type(item) in _PLAIN:
+            continue
+        if isinstance(item, _CONTAINERS):
+            if _has_others(item, registered):
+                return True
+        elif isinstance(item, Block) and id(item) not in registered:
+            return True
+    return False
 
 
 # Last: they are Blocks themselves. Downstream packages import the helpers from here.

@@ -13,8 +13,8 @@ _PASSES_GRADIENTS_ON = BY_NAME["add"].elementwise
 def input_rows(node: Node) -> list[str]:
     """Return the names of a node's inputs, such as ``fc1_data``."""
     names = node.input_names
-    if names == ["data"] and not node.operator.facts.names_single_input:
-        names = ["input0"]
+    if names == ("data",) and not node.operator.facts.names_single_input:
+        names = ("input0",)
     return [f"{node.name}_{n}" for n in names]
 
 

@@ -40,7 +40,8 @@ class Signature(NamedTuple):
     """What an operator and its attributes say about every node that has them.
 
     `key` is a number that no other signature has, ever: equal ones mean the same operator and
-    attributes. `unknown` is what is known of the outputs at first, None for each.
+    attributes. `unknown` is what is known of the outputs at first, None for each. `inputs` are the
+    names of the inputs in force, or None where they depend on how many there are.
     """
 
     attrs: dict[str, Any]
@@ -48,6 +49,11 @@ class Signature(NamedTuple):
     total: int
     key: int
     unknown: tuple[None, ...]
+    inputs: tuple[str, ...] | None
+
+    def input_names(self, op: Op, count: int) -> tuple[str, ...]:
+        """Return the operator's names of the inputs that are present."""
+        return tuple(op.names_of_inputs(self.attrs, count)) if self.inputs is None else self.inputs
 
 
 class Node:
@@ -132,11 +138,11 @@ class Node:
         return 1 if self.op is None else self.signature.outputs
 
     @property
-    def input_names(self) -> list[str]:
+    def input_names(self) -> tuple[str, ...]:
         """The operator's names of the inputs that are present."""
         if self.op is None:
-            return []
-        return self.op.names_of_inputs(self.typed, len(self.inputs))
+            return ()
+        return self.signature.input_names(self.op, len(self.inputs))
 
     def output_names(self) -> list[str]:
         """Return MXNet's names of the visible outputs: ``fc1_output``; a variable's is its own.
@@ -194,7 +200,9 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
         return signature
     typed = op.complete(op.parse(attrs))
     outputs, total = op.number_of_outputs(typed), op.total_outputs(typed)
-    signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs)
+    counts_inputs = op.variadic is not None and not op.names_inputs
+    inputs = None if counts_inputs else tuple(op.names_of_inputs(typed))
+    signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs, inputs)
     # What a variadic operator without a count is depends on more than its attributes (Custom).
     if op.variadic is None or op.count is not None:
         store(_signatures, key, signature, MAX_CACHED_SIGNATURES)
@@ -274,7 +282,7 @@ def create_node(
     the operator's attributes, as MXNet's do.
     """
     signature = signature_of(op, attrs)
-    names = op.names_of_inputs(signature.attrs, count)
+    names = signature.input_names(op, count)
     if len(given) > len(names) or not given.keys() <= set(names):
         raise _not_an_input(op, next(k for k in given if k not in names), names)
     source = user_line()
@@ -316,7 +324,7 @@ def apply_atomic(
     """Return the results of an atomic node's operator, applied to symbols."""
     op = node.operator
     count = int(node.attrs.get(op.count, len(args))) if op.count else 0
-    names = op.names_of_inputs(signature_of(op, node.attrs).attrs, count)
+    names = signature_of(op, node.attrs).input_names(op, count)
     entries = {
         k: v._heads[0] for k, v in {**dict(zip(names, args, strict=False)), **kwargs}.items()
     }
@@ -324,7 +332,9 @@ def apply_atomic(
     return tuple(Entry(applied, i) for i in range(applied.outputs))
 
 
-def _update_variables(op: Op, names: list[str], inputs: list[Entry], attrs: dict[str, Any]) -> None:
+def _update_variables(
+    op: Op, names: Sequence[str], inputs: list[Entry], attrs: dict[str, Any]
+) -> None:
     """Give initializers to the inputs that have them, and count versions of changed ones."""
     changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):
@@ -339,7 +349,7 @@ def _update_variables(op: Op, names: list[str], inputs: list[Entry], attrs: dict
             inputs[position] = Entry(node, 0, node.version)
 
 
-def _not_an_input(op: Op, key: str, names: list[str]) -> MXNetError:
+def _not_an_input(op: Op, key: str, names: Sequence[str]) -> MXNetError:
     candidates = "\n".join(f"\t[{i}]{n}" for i, n in enumerate(names))
     return MXNetError(
         f"Symbol.ComposeKeyword argument name {key} not found in operator {op.name}.\n"

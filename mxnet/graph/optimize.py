@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import cast
 
 import torch
 
@@ -23,6 +25,7 @@ from .passes.simplify import remove_identities
 from .passes.statistics import join_statistics
 from .quantization.fused_layers import open_layers
 from .quantization.lowering import fuse_quantized
+from .rewrite import Table, apply_tables
 from .typed_graph import Mode, TypedGraph
 
 Pass = Callable[[TypedGraph], TypedGraph]
@@ -58,6 +61,7 @@ DIFFERENTIABLE_PASSES: tuple[Pass, ...] = (
 # For oneDNN's kernels, and for the caches of a processor. Packed layers look at their data before
 # they run, for which the host would have to wait for a device.
 CPU_PASSES: tuple[Pass, ...] = (
+    channels_last,
     pack_convolutions,
     fold_batch_norm,
     fuse_pointwise,
@@ -99,7 +103,7 @@ def select_passes(
     it may keep; None leaves it to ``MXNET_BACKWARD_DO_MIRROR`` and to marks on nodes.
     """
     if mode.training:
-        fitting = TRAINING_PASSES if device.type == "cpu" else DIFFERENTIABLE_PASSES
+        fitting = TRAINING_PASSES
     else:
         fitting = DIFFERENTIABLE_PASSES if mode.differentiable else INFERENCE_PASSES
     chosen = [p for p in fitting if p.__name__ in enabled]
@@ -117,7 +121,11 @@ def _recompute_pass(limit: int | bool | None) -> Pass:
 
 
 def optimize(graph: TypedGraph, passes: Sequence[Pass]) -> TypedGraph:
-    """Run passes one after another."""
-    for run in passes:
-        graph = run(graph)
+    """Run passes one after another; tables that follow each other run as one."""
+    for is_table, group in groupby(passes, lambda run: isinstance(run, Table)):
+        if is_table:
+            graph = apply_tables(graph, cast("Iterator[Table]", group))
+        else:
+            for run in group:
+                graph = run(graph)
     return graph

@@ -12,7 +12,7 @@ for passes that are not tables.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..ops.attributes import to_string
@@ -85,10 +85,10 @@ class Pattern:
             return zip(self.of, node.inputs, strict=True) if fits else None
         if not self.inputs:
             return ()
-        entries = named_inputs(node)
-        if not self.inputs.keys() <= entries.keys():
+        names = node.input_names
+        if not self.inputs.keys() <= set(names):
             return None
-        return [(pattern, entries[name]) for name, pattern in self.inputs.items()]
+        return [(p, node.inputs[names.index(name)]) for name, p in self.inputs.items()]
 
 
 def _matches(
@@ -135,6 +135,34 @@ class Rule(NamedTuple):
     replace: Replace
 
 
+class Table:
+    """A pass that applies rules. Tables that follow each other share one walk (`optimize`).
+
+    A rule sees the inputs of a node as all of these tables have left them, and builds single nodes.
+
+    Parameters
+    ----------
+    name : the name of the pass.
+    rules : what it applies.
+    around : operators of which a graph must have one; without one no rule fits.
+    """
+
+    def __init__(self, name: str, *rules: Rule, around: Collection[Op] = ()) -> None:
+        self.__name__ = name
+        self.rules, self.around = rules, around
+
+    def __call__(self, graph: TypedGraph) -> TypedGraph:
+        """Apply the rules wherever they fit."""
+        return apply_tables(graph, [self])
+
+
+def apply_tables(graph: TypedGraph, tables: Iterable[Table]) -> TypedGraph:
+    """Apply the rules of some tables in one walk."""
+    present = {node.op for node in graph.nodes}
+    fitting = [t for t in tables if not t.around or not present.isdisjoint(t.around)]
+    return rewrite(graph, [rule for table in fitting for rule in table.rules])
+
+
 def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str, Any]) -> Node:
     """Return a node from typed attributes; those that are defaults are left out."""
     texts = {
@@ -143,7 +171,7 @@ def make_node(op: Op, name: str, inputs: Mapping[str, Entry], attrs: Mapping[str
         if key in op.attributes and not (key in op.defaults and op.defaults[key] == value)
     }
     node = Node(op, name, texts)
-    node.inputs = [inputs[key] for key in op.names_of_inputs(node.typed)]
+    node.inputs = [inputs[key] for key in node.signature.input_names(op, 0)]
     return node
 
 
@@ -174,10 +202,9 @@ class Rebuild:
 
     def updated(self, node: Node) -> Node:
         """Return a copy that reads what the inputs have become; the node itself if none has."""
-        inputs = [self.mapped(e) for e in node.inputs]
-        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
-            return node
-        return node.copy(inputs)
+        find = self.entries.get
+        inputs = [find((e[0], e[1]), e) for e in node.inputs]
+        return node if inputs == list(node.inputs) else node.copy(inputs)
 
     def replace(self, old: Node, new: Node) -> None:
         """Replace an old node by a new one, output by output."""

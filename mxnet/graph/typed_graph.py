@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -40,7 +41,7 @@ class TensorType(NamedTuple):
     @property
     def size(self) -> int | None:
         """How many elements there are."""
-        return None if not is_known(self.shape) else torch.Size(self.shape).numel()
+        return prod(self.shape) if is_known(self.shape) else None
 
     @property
     def nbytes(self) -> int | None:
@@ -128,12 +129,14 @@ class TypedGraph(Graph):
         nodes = topological(self.heads)
         if self._parent is None:
             return nodes
-        position, anchors = self._parent.position, {**self._replaced, **self._anchors}
+        before, anchors = self._parent.position, {**self._replaced, **self._anchors}
         positions: dict[Node, int] = {}
         for node in nodes:
             # Something new runs as soon as its inputs are there, and nothing runs before that.
-            own_position = position.get(anchors.get(node, node), -1)
-            positions[node] = max([own_position, *[positions[e[0]] for e in node.inputs]])
+            position = before.get(anchors.get(node, node), -1)
+            for entry in node.inputs:
+                position = max(position, positions[entry[0]])
+            positions[node] = position
         return sorted(nodes, key=positions.__getitem__)
 
     def origin(self, node: Node) -> Node:
@@ -148,11 +151,8 @@ class TypedGraph(Graph):
     def uses(self) -> Counter[tuple[Node, int]]:
         """How often each entry is read, by nodes or as a head."""
         uses: Counter[tuple[Node, int]] = Counter()
-        for node in self.nodes:
-            for entry in node.inputs:
-                uses[entry[0], entry[1]] += 1
-        for head in self.heads:
-            uses[head.node, head.index] += 1
+        uses.update([(e[0], e[1]) for node in self.nodes for e in node.inputs])
+        uses.update([(e[0], e[1]) for e in self.heads])
         return uses
 
     @cached_property
@@ -195,17 +195,15 @@ class TypedGraph(Graph):
         device_of, storage = self.inputs.device_of, self.inputs.storage
         types = {}
         for node in self.nodes:
-            count = node.outputs
+            device, count = device_of(node), node.outputs
             unknown = [None] * count
-            types[node] = tuple(
-                TensorType(shape, dtype, DEFAULT, stype, device_of(node))
-                for shape, dtype, stype in zip(
-                    shapes.get(node, unknown),
-                    dtypes.get(node, unknown),
-                    storage.get(node, [DEFAULT] * count),
-                    strict=True,
-                )
+            rows = zip(
+                shapes.get(node, unknown),
+                dtypes.get(node, unknown),
+                storage.get(node) or [DEFAULT] * count,
+                strict=True,
             )
+            types[node] = tuple([TensorType(s, d, DEFAULT, kind, device) for s, d, kind in rows])
         return _fill_layouts(self.nodes, types)
 
     # -- totals -------------------------------------------------------------------------------
@@ -270,8 +268,9 @@ def _fill_layouts(
         if layout is None and node.inputs and (facts.pointwise or facts.keeps_layout):
             layout = types[node.inputs[0].node][node.inputs[0].index].layout
         layout = layout or DEFAULT
-        types[node] = tuple(
-            t._replace(layout=layout) if t.shape is not None and len(t.shape) == 4 else t
-            for t in types[node]
-        )
+        if any(t.layout != layout for t in types[node]):
+            types[node] = tuple(
+                t._replace(layout=layout) if t.shape is not None and len(t.shape) == 4 else t
+                for t in types[node]
+            )
     return types

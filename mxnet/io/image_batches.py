@@ -51,21 +51,25 @@ class Normalization(NamedTuple):
         if out.dtype == np.uint8:  # bytes stay as they are
             np.stack(planes, out=out)
             return
-        mean = self.mean[:, :, ::-1] if flipped and self.mean.ndim == 3 else self.mean
+        mean = self.mean if self.mean.ndim == 3 else self.mean[:, None, None]
+        mean = mean[:, :, ::-1] if flipped else mean
         if out.dtype == np.int8:
             for plane, m, o in zip(planes, mean, out, strict=True):
                 o[:] = np.clip(plane - m, -128, 127)
             return
         contrast = 1 + chance.uniform(-self.contrast, self.contrast) if self.contrast else 1.0
         light = chance.uniform(-self.illumination, self.illumination) if self.illumination else 0.0
-        for plane, m, f, o in zip(planes, mean, self.factor, out, strict=True):
-            np.subtract(plane, m, out=o, dtype=np.float32)
-            if light:
-                o *= np.float32(contrast)
-                o += np.float32(light)
-                o *= f
-            elif contrast != 1.0 or f != 1.0:
-                o *= np.float32(contrast * f)
+        for plane, o in zip(planes, out, strict=True):
+            o[:] = plane
+        out -= mean
+        factor = self.factor
+        if light:
+            out *= np.float32(contrast)
+            out += np.float32(light)
+        elif contrast != 1.0:
+            factor = np.float32(contrast * factor)
+        if (factor != 1.0).any():
+            out *= factor[:, None, None]
 
 
 class ImageFiller:

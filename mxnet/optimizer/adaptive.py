@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Any
 
@@ -144,7 +144,7 @@ class Nadam(ListOptimizer):
 
     rule = nadam
     create_state = Adam.create_state
-    in_order = True
+    _products: Mapping[Index, float] = {}  # of the momentums, for the parameters of this step
 
     def __init__(
         self,
@@ -165,11 +165,29 @@ class Nadam(ListOptimizer):
     def _momentum(self, t: int) -> float:
         return self.beta1 * (1.0 - 0.5 * 0.96 ** (t * self.schedule_decay))
 
-    def _numbers(self, batch: Batch) -> dict[str, float]:
-        now = self._momentum(batch.t)
-        self.m_schedule *= now
-        ahead = self._momentum(batch.t + 1)
-        return {"momentum": now, "next_momentum": ahead, "schedule": self.m_schedule}
+    def _step_all(  # pyright: ignore[reportIncompatibleMethodOverride] (passes the rest on)
+        self, indices: Sequence[Index], *args: Any
+    ) -> None:
+        """Multiply the product parameter by parameter, whatever batches they step in."""
+        products = {}
+        for index in indices:
+            self.m_schedule *= self._momentum(self._index_update_count[index])
+            products[index] = self.m_schedule
+        self._products = products
+        try:
+            super()._step_all(indices, *args)
+        finally:
+            del self._products
+
+    def _numbers(self, batch: Batch) -> dict[str, Any]:
+        now, ahead = self._momentum(batch.t), self._momentum(batch.t + 1)
+        root = sqrt(1.0 - self.beta2**batch.t)  # corrects the square, taken out of its root
+        products = [self._products[index] for index in batch.indices]
+        return {
+            "epsilon": self.epsilon * root,
+            "grad_lr": [batch.lr * root * (1.0 - now) / (1.0 - u) for u in products],
+            "mean_lr": [batch.lr * root * ahead / (1.0 - u * ahead) for u in products],
+        }
 
 
 @register

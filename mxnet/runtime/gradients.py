@@ -40,7 +40,30 @@ if TYPE_CHECKING:
 
 GRAD_REQS = ("write", "add", "null")
 _ADDING = ForkSafeLock()  # threads that share a parameter sum their gradients
-MIN_LARGE = 2**14  # elements of a gradient that does not wait for others to be written
+MIN_LARGE = 2**14  # elements of a gradient that is written before backward ends
+MAX_WAITING_BYTES = 1 << 23  # of large gradients that wait for each other, for fewer copies
+
+
+class Received(dict["Gradient", "Tensor | None"]):
+    """What hooks of leaves see in one backward; None for gradients that are written already."""
+
+    __slots__ = ("large",)
+
+    def __init__(self) -> None:
+        self.large: list[tuple[Gradient, Tensor]] = []  # those that the engine lets go
+
+    def add_large(self, record: Gradient, gradient: Tensor) -> None:
+        """Keep a large gradient until there are enough of them to be written together."""
+        self[record] = gradient
+        self.large.append((record, gradient))
+        if sum([g.nbytes for _, g in self.large]) >= MAX_WAITING_BYTES:
+            self.write(self.large)
+
+    def write(self, pairs: Sequence[tuple[Gradient, Tensor]]) -> None:
+        """Write some gradients now."""
+        write_gradients(pairs)
+        self.update(dict.fromkeys([record for record, _ in pairs]))
+        self.large = [pair for pair in self.large if self[pair[0]] is not None]
 
 
 class Gradient(Source):
@@ -64,10 +87,10 @@ class Gradient(Source):
     def receive(self, gradient: Tensor | None) -> Tensor | None:
         """Take a gradient before backward ends; a hook of the leaf.
 
-        A large one is written at once, and torch's memory is free for the next one: gradients that
-        wait for the end of backward lie between those of activations, and 200 dense layers need
-        1.7 times the memory. The engine goes on with zeros in its place. Small ones wait, to be
-        written together.
+        Large ones are written soon, a few at a time, and torch's memory is free for the next ones:
+        gradients that wait for the end of backward lie between those of activations, and 200 dense
+        layers need 1.7 times the memory. The engine goes on with zeros in their place. Small ones
+        wait, to be written together.
         """
         found = state.found
         if found is None or gradient is None:  # `autograd.grad`, torch code; no gradient at all
@@ -77,8 +100,7 @@ class Gradient(Source):
         if gradient.numel() < MIN_LARGE or not self.can_be_written():
             found[self] = gradient
             return None
-        write_gradients([(self, gradient)])
-        found[self] = None
+        found.add_large(self, gradient)
         return _zero_like(gradient).expand(gradient.shape)
 
     def can_be_written(self) -> bool:
@@ -254,9 +276,8 @@ def running_user_code() -> Iterator[None]:
     """
     found, state.found = state.found, None
     waiting = [(r, g) for r, g in (found or {}).items() if g is not None and r.can_be_written()]
-    if found and waiting:
-        write_gradients(waiting)
-        found.update(dict.fromkeys(record for record, _ in waiting))
+    if found is not None and waiting:
+        found.write(waiting)
     try:
         yield
     finally:
@@ -370,12 +391,13 @@ def _run_from(
     if session.runs_user_code:
         for record, leaf in leaves.items():
             _observe(record, leaf)
-    records, found = tuple(leaves), {}
+    records, found = tuple(leaves), Received()
     gradients = backward(heads, starts, tuple(leaves.values()), keep=keep, found=found)
     received = [(r, g) for r, g in zip(records, gradients, strict=True) if g is not None]
     waiting = received
     if found:
-        waiting = [(r, g) for r, g in received if found.get(r, g) is not None]
+        large = dict(found.large)
+        waiting = [(r, large.get(r, g)) for r, g in received if found.get(r, g) is not None]
     write_gradients(waiting)
     return [record for record, _ in received]
 

@@ -87,11 +87,11 @@ class Scheduler:
         self.nodes = [n for n in graph.nodes if n.op is not None]
         if not enabled:  # as eager calls run, which also orders how gradients are summed
             self.nodes.sort(key=order_of_making(graph).__getitem__)
-        self.first_slot: dict[Node, int] = {}
-        self.slots = 1
-        for node in (*variables, *self.nodes):
-            self.first_slot[node] = self.slots
-            self.slots += node.outputs
+        self.first_slot = {node: slot for slot, node in enumerate(variables, ABSENT + 1)}
+        self.first_result = slot = len(variables) + 1
+        for node in self.nodes:
+            self.first_slot[node] = slot
+            slot += node.outputs
         self.heads = [self.slot(e) for e in graph.heads]
         self.shown = {e.node for e in graph.heads}
         self.behind = nodes_behind_output_layers(graph) if graph.mode.differentiable else {}
@@ -101,11 +101,16 @@ class Scheduler:
         return ABSENT if entry is None else self.first_slot[entry[0]] + entry[1]
 
     def steps(self) -> list[Step]:
-        """Return what is to be done, in order."""
+        """Return what is to be done, in order.
+
+        A single result goes to the slot of an input that nothing else reads, if there is one: that
+        frees the input without a statement of its own, and statements take long to compile.
+        """
         inputs = [self._inputs(node) for node in self.nodes]
-        slots = [tuple([self.slot(e) for e in entries]) for entries in inputs]
+        slot = self.slot
+        slots = [tuple([slot(e) for e in entries]) for entries in inputs]
         dead = self._last_uses(slots)
-        steps = []
+        steps, reused = [], {}
         for node, entries, read, dying in zip(self.nodes, inputs, slots, dead, strict=True):
             kernel, attrs = self._kernel(node, entries)
             if node in self.behind:
@@ -113,8 +118,13 @@ class Scheduler:
             if self.devices is not None:
                 kernel = _moving(kernel, self.devices[node])
             wraps = type(node.op) is not Op or not isinstance(node.op._outputs, int)
-            first = self.first_slot[node]
-            steps.append(Step(kernel, read, attrs, first, node.outputs, dying, wraps))
+            first, count = self.first_slot[node], node.outputs
+            read, dying = ([reused.get(s, s) for s in own] for own in (read, dying))
+            if count == 1 and dying and first not in dying:
+                reused[first] = dying[-1]
+                first = dying.pop()
+            steps.append(Step(kernel, tuple(read), attrs, first, count, tuple(dying), wraps))
+        self.heads = [reused.get(slot, slot) for slot in self.heads]
         return steps
 
     def _inputs(self, node: Node) -> Sequence[Entry | None]:
@@ -125,19 +135,23 @@ class Scheduler:
         by_name = dict(zip(node.input_names, node.inputs, strict=True))
         return [by_name.get(i.name) for i in op.inputs]
 
-    def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """Return for each step the slots that nothing reads afterward; heads never die."""
+    def _last_uses(self, reads: Sequence[tuple[int, ...]]) -> list[list[int]]:
+        """Return for each step the slots that nothing reads afterward.
+
+        Heads never die, and variables need not: who feeds them holds them.
+        """
         last: dict[int, int] = {}
         for position, (node, read) in enumerate(zip(self.nodes, reads, strict=True)):
             first = self.first_slot[node]
-            last.update(dict.fromkeys(range(first, first + node.outputs), position))
-            last.update(dict.fromkeys(read, position))
+            for slot in (*range(first, first + node.outputs), *read):
+                last[slot] = position
         for slot in (ABSENT, *self.heads):
             last.pop(slot, None)
         dying: list[list[int]] = [[] for _ in self.nodes]
         for slot, position in last.items():
-            dying[position].append(slot)
-        return [tuple(slots) for slots in dying]
+            if slot >= self.first_result:
+                dying[position].append(slot)
+        return dying
 
     # -- kernels ------------------------------------------------------------------------------
 
@@ -397,8 +411,8 @@ class Program:
             self.graph, self.variables, device, devices, self._kernels, wrap, enabled
         )
         self.rearranged = self.graph.is_rearranged and not keeps_layout
-        self.nodes, self.heads = scheduler.nodes, scheduler.heads
-        self.steps = scheduler.steps()
+        self.nodes, self.steps = scheduler.nodes, scheduler.steps()
+        self.heads = scheduler.heads
         self.function = compile_steps(self.steps, len(self.variables), self.heads)
 
     @property

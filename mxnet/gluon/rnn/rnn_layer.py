@@ -284,7 +284,7 @@ class _RNNLayer(HybridBlock):
             for cell in self._cells(layer)
             for name in names
         ]
-        flat = [F.reshape(params[name], shape=(-1,)) for name in order]
+        flat = [params[name].reshape((-1,)) for name in order]  # of arrays, no copies
         return F._internal._rnn_param_concat(*flat, dim=0)
 
     def _check_states(self, inputs: Any, states: list) -> None:

@@ -23,7 +23,7 @@ from ...ops.nn.convolution import CHANNELS_LAST, convolution
 from ...ops.nn.normalization import batch_norm, batch_norm_v1, sync_batch_norm
 from ...ops.tensor.arithmetic import broadcast_add, elemwise_add
 from ..node import Node
-from ..rewrite import Match, Pattern, Rule, make_node, named_inputs, rewrite
+from ..rewrite import Match, Pattern, Rule, Table, make_node, named_inputs, rewrite
 from ..typed_graph import TypedGraph
 
 AFTER_ADDITION = frozenset({"relu"})  # what oneDNN applies to a sum
@@ -97,9 +97,22 @@ BARE = Pattern(fused_convolution, "conv", alone=True, when=_is_bare)
 OPEN_TO_ADDITION = Pattern(fused_convolution, "conv", alone=True, when=_takes_addition)
 OPEN_TO_EPILOGUE = Pattern(fused_convolution, "conv", alone=True, when=_takes_epilogue)
 
-PACK = [Rule("pack_convolution", Pattern(convolution), _prepare)]
-FOLD = [Rule("fold_batch_norm", Pattern(NORMS, when=normalizes_channels, data=BARE), _normalize)]
-FUSE = [
+CONVOLUTIONS = (convolution, fused_convolution)
+# Convolutions whose weights are inputs of the graph are prepared.
+pack_convolutions = Table(
+    "pack_convolutions",
+    Rule("pack_convolution", Pattern(convolution), _prepare),
+    around=CONVOLUTIONS,
+)
+# Normalizations whose parameters are inputs of the graph are folded into the weights.
+fold_batch_norm = Table(
+    "fold_batch_norm",
+    Rule("fold_batch_norm", Pattern(NORMS, when=normalizes_channels, data=BARE), _normalize),
+    around=CONVOLUTIONS,
+)
+# Additions and activations run while convolving.
+fuse_pointwise = Table(
+    "fuse_pointwise",
     Rule("fuse_addition", Pattern(ADDITIONS, lhs=OPEN_TO_ADDITION), _add),
     Rule("fuse_addition", Pattern(ADDITIONS, rhs=OPEN_TO_ADDITION), _add),
     Rule(
@@ -107,22 +120,8 @@ FUSE = [
         Pattern(lambda op: op.epilogue_rule is not None, data=OPEN_TO_EPILOGUE),
         _activate,
     ),
-]
-
-
-def pack_convolutions(graph: TypedGraph) -> TypedGraph:
-    """Prepare the convolutions whose weights are inputs of the graph."""
-    return rewrite(graph, PACK)
-
-
-def fold_batch_norm(graph: TypedGraph) -> TypedGraph:
-    """Fold normalizations whose parameters are inputs of the graph into the weights."""
-    return rewrite(graph, FOLD)
-
-
-def fuse_pointwise(graph: TypedGraph) -> TypedGraph:
-    """Add and activate while convolving."""
-    return rewrite(graph, FUSE)
+    around=CONVOLUTIONS,
+)
 
 
 def _is_suitable(node: Node) -> bool:

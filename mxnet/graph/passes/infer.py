@@ -239,19 +239,20 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
 
     It is enough for nearly all networks: each node completes its own variables only.
     """
-    cache, mode = kind.cache, is_np_shape()
+    cache, mode, attribute = kind.cache, is_np_shape(), kind.attribute
     values: dict[Node, Sequence] = {}
     open_ones: set[Node] = set()  # variables that a node has read without completing them
     is_complete = True
     for node in graph.nodes:
         if node.op is None:
-            values[node] = (_start(node, known, kind),)
+            declares = attribute in node.extra
+            values[node] = (_start(node, known, kind) if declares else known.get(node),)
             continue
         entries = node.inputs
         if node.subgraphs or not entries:
             return None
         ins = tuple([values[e[0]][e[1]] for e in entries])
-        _, _, _, key, outs = node._signature or node.signature
+        _, _, _, key, outs, _ = node._signature or node.signature
         completed = cache.get((key, ins, outs, mode))
         if completed is None:
             try:
@@ -264,7 +265,9 @@ def _sweep_once(graph: Graph, known: Mapping[Node, Any], kind: _Kind) -> Inferre
             entries, new_ins, ins, values, open_ones, kind
         ):
             return None
-    is_complete = is_complete and all(kind.known(values[n][0]) for n in graph.variables)
+    # Other variables are known: the nodes that read them had all of their inputs.
+    heads = [e[0] for e in graph.heads if e[0].op is None]
+    is_complete = is_complete and all(kind.known(values[n][0]) for n in (*open_ones, *heads))
     return Inferred(graph, values, is_complete)
 
 
@@ -389,7 +392,7 @@ def _explain(node: Node, ins: tuple, outs: tuple, kind: _Kind, error: Exception)
     return explained
 
 
-def _names(node: Node) -> list[str]:
+def _names(node: Node) -> Sequence[str]:
     names = node.input_names
     return names if len(names) == len(node.inputs) else [f"arg{i}" for i in range(len(node.inputs))]
 

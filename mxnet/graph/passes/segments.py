@@ -125,10 +125,10 @@ def block_pointwise(graph: TypedGraph) -> TypedGraph:
 
 def _fits(graph: TypedGraph, node: Node) -> bool:
     op = node.operator
-    if not op.facts.pointwise or op.facts.random or op.mutates or node.outputs != 1:
+    if not op.facts.pointwise or op.facts.random or op.mutates or not node.inputs:
         return False
     result = graph.types[node][0]
-    if not _is_large(result) or not node.inputs:
+    if not _is_large(result) or node.outputs != 1:
         return False
     read = [graph.types[e.node][e.index] for e in node.inputs]
     return all(t.shape == result.shape and t.dtype is result.dtype for t in read)

@@ -20,7 +20,7 @@ from ...ops.shapes import UNKNOWN, is_known
 from ...ops.tensor.identity import amp_cast, amp_multicast, identity
 from ..graph import Graph, interpret
 from ..node import Entry, Node
-from ..rewrite import Match, Pattern, Rule, make_node, rewrite
+from ..rewrite import Match, Pattern, Rule, Table, make_node, rewrite
 from ..typed_graph import TypedGraph
 
 
@@ -31,12 +31,11 @@ def _pass_value(match: Match) -> Entry | None:
     return root.inputs[0]
 
 
-IDENTITIES = [Rule("remove_identity", Pattern(lambda op: bool(op.facts.identity)), _pass_value)]
-
-
-def remove_identities(graph: TypedGraph) -> TypedGraph:
-    """Make the readers of an unchanged value read the value itself."""
-    return rewrite(graph, IDENTITIES)
+# The readers of an unchanged value read the value itself.
+remove_identities = Table(
+    "remove_identities",
+    Rule("remove_identity", Pattern(lambda op: bool(op.facts.identity)), _pass_value),
+)
 
 
 def is_open(node: Node) -> bool:

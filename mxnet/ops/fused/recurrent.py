@@ -11,7 +11,17 @@ from torch import Tensor
 from ...error import ShapeError
 from ..attributes import Count
 from ..declare import OpContext, op
-from ..nn.recurrent import GATES, KERNELS, Mode, output_names, rnn, rnn_outputs, rnn_work, unpacked
+from ..nn.recurrent import (
+    GATES,
+    KERNELS,
+    Mode,
+    needs_graph,
+    output_names,
+    rnn,
+    rnn_outputs,
+    rnn_work,
+    unpacked,
+)
 from ..shapes import UNKNOWN, KnownShapes, Shape, Shapes
 
 
@@ -113,13 +123,11 @@ def rnn_steps(
         steps = steps.reshape(*steps.shape[:2], i2h_weight.shape[1])
     hidden = state.unsqueeze(0)
     weights = [i2h_weight, h2h_weight, i2h_bias, h2h_bias]
-    options = (True, 1, 0.0, torch.is_grad_enabled(), False, False)
-    if state_cell is None:
-        out, last = KERNELS[mode](steps, hidden, weights, *options)
-        return out, last.squeeze(0)
-    pair = (hidden, state_cell.unsqueeze(0))
-    out, last, cell = KERNELS[mode](steps, pair, weights, *options)
-    return out, last.squeeze(0), cell.squeeze(0)
+    pair = hidden if state_cell is None else (hidden, state_cell.unsqueeze(0))
+    is_recorded = needs_graph(steps, *(pair if isinstance(pair, tuple) else (pair,)), *weights)
+    with torch.set_grad_enabled(is_recorded):
+        out, *last = KERNELS[mode](steps, pair, weights, True, 1, 0.0, is_recorded, False, False)
+    return out, *(state.squeeze(0) for state in last)
 
 
 def _step_sizes(data: Shape, axis: int) -> tuple[int, int, int]:

@@ -136,7 +136,23 @@ def rnn(
     return (out, *states) if state_outputs else out
 
 
+def needs_graph(*tensors: Tensor) -> bool:
+    """Return whether torch records a call on these tensors.
+
+    Torch's recurrent kernels keep a workspace for backward whenever gradients are enabled.
+    """
+    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+
+
 def _run(
+    kernel, data: Tensor, hidden, weights: list[Tensor], lengths: Tensor | None, options: tuple
+) -> tuple[Tensor, ...]:
+    states = hidden if isinstance(hidden, tuple) else (hidden,)
+    with torch.set_grad_enabled(needs_graph(data, *states, *weights)):
+        return _run_kernel(kernel, data, hidden, weights, lengths, options)
+
+
+def _run_kernel(
     kernel, data: Tensor, hidden, weights: list[Tensor], lengths: Tensor | None, options: tuple
 ) -> tuple[Tensor, ...]:
     if lengths is None:

@@ -13,7 +13,7 @@ import torch
 
 from ...error import MXNetError
 from .fused import fuse_adam_
-from .rules import MultiUpdate, TensorList, as_list, decay_gradient, rule, scale_gradient
+from .rules import MultiUpdate, PerWeight, TensorList, as_list, decay_gradient, rule, scale_gradient
 
 __all__ = ["adam", "adamax", "adamw", "ftml", "nadam", "step_adam_"]
 
@@ -136,8 +136,8 @@ def adamax(
     Where all gradients were 0 so far nothing moves; 1.9.1 makes nan there.
     """
     grad = decay_gradient(grad, weight, wd, rescale_grad, clip_gradient)
-    mean.mul_(beta1).add_(grad, alpha=1.0 - beta1)
-    largest.copy_(largest.mul_(beta2).maximum(grad.abs()))
+    mean.lerp_(grad, 1.0 - beta1)
+    largest.mul_(beta2).clamp_min_(grad.abs())
     tiny = torch.finfo(as_list(weight)[0].dtype).tiny
     weight.addcdiv_(mean, largest.clamp_min(tiny), value=-lr)
 
@@ -149,30 +149,25 @@ def nadam(
     mean: TensorList,
     var: TensorList,
     *,
-    lr: float,
+    grad_lr: PerWeight,
+    mean_lr: PerWeight,
     beta1: float,
     beta2: float,
     epsilon: float,
-    t: int,
-    momentum: float,
-    next_momentum: float,
-    schedule: float,
     wd: float,
     rescale_grad: float,
     clip_gradient: float,
 ) -> None:
-    """Take Adam's step with Nesterov's look ahead.
+    """Take Adam's step with Nesterov's look ahead: ``w -= (r g + r' m) / (sqrt(v) + eps)``.
 
-    ``w -= lr ((1 - u) g / (1 - U) + u' m / (1 - U u')) / (sqrt(v / (1 - b2^t)) + eps)`` with
-    ``u`` and ``u'`` the momentum now and next, and ``U`` the product of all so far.
+    The caller puts bias correction and the schedule of the momentum into the rates of the gradient
+    (``r``) and of its mean (``r'``), and into ``eps``.
     """
     grad = decay_gradient(grad, weight, wd, rescale_grad, clip_gradient)
     mean.lerp_(grad, 1.0 - beta1)
     var.mul_(beta2).addcmul_(grad, grad, value=1.0 - beta2)
-    direction = grad.mul((1.0 - momentum) / (1.0 - schedule))
-    direction.add_(mean, alpha=next_momentum / (1.0 - schedule * next_momentum))
-    root = (1.0 - beta2**t) ** 0.5  # corrects the square, taken out of its root
-    weight.addcdiv_(direction, var.sqrt().add_(epsilon * root), value=-lr * root)
+    size = var.sqrt().add_(epsilon).neg_()
+    weight.addcdiv_(grad, size, value=grad_lr).addcdiv_(mean, size, value=mean_lr)
 
 
 @rule()

@@ -48,7 +48,7 @@ def lamb_direction(
     root = correction2**0.5
     grad = scale_gradient(grad, rescale_grad, clip_gradient)
     # Adam's step from 0, backwards: m / correction1 / (sqrt(v / correction2) + eps)
-    direction = TensorList(map(torch.zeros_like, weight))
+    direction = TensorList(map(torch.empty_like, weight)).zero_()
     numbers = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon * root}
     step_adam_(direction, grad, mean, var, lr=-root / correction1, **numbers)
     return direction.add_(weight, alpha=wd) if wd else direction

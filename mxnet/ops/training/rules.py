@@ -15,7 +15,8 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -26,6 +27,10 @@ from ..declare import Op, op
 from ..shapes import Shapes, same, unify
 
 Tensors = Sequence[Tensor]
+PerWeight = float | list[float]  # a number of a rule that differs from weight to weight
+
+
+CHUNK_BYTES = 1 << 20  # of weights; as much again for each state and each temporary array
 
 
 class TensorList(list[Tensor]):
@@ -43,6 +48,7 @@ class TensorList(list[Tensor]):
     """
 
     _contiguous: bool | None = None  # not known yet
+    _chunks: list[slice] | None = None  # likewise
 
     def __getattr__(self, name: str) -> Callable[..., TensorList]:
         if name.startswith("_"):
@@ -62,6 +68,23 @@ class TensorList(list[Tensor]):
     def clamp(self, low: float, high: float) -> TensorList:
         """Return the elements, kept between two numbers."""
         return self.clamp_max(high).clamp_min_(low)
+
+    def chunks(self) -> list[slice]:
+        """Return slices of at most `CHUNK_BYTES`, or of one tensor; computed once."""
+        if self._chunks is None:
+            starts, size = [0], 0
+            for i, tensor in enumerate(self):
+                size += tensor.nbytes
+                if size > CHUNK_BYTES and i > starts[-1]:
+                    starts.append(i)
+                    size = tensor.nbytes
+            self._chunks = [slice(*ends) for ends in pairwise([*starts, len(self)])]
+        return self._chunks
+
+    def addcdiv_(self, above: Tensors, below: Tensors, value: PerWeight) -> TensorList:
+        """Add ``value * above / below``; `value` may have a number for each tensor."""
+        foreach("addcdiv_")(self, above, below, value)
+        return self
 
     def is_contiguous(self) -> bool:
         """Return whether all tensors are contiguous; checked once."""
@@ -108,7 +131,6 @@ def decay_gradient(
     return grad.clamp_(-clip_gradient, clip_gradient) if clip_gradient >= 0 else grad
 
 
-CHUNK = 32
 _LAZY = Parameter("lazy_update", Parameter.KEYWORD_ONLY, default=True, annotation=bool)
 
 
@@ -154,21 +176,22 @@ class Rule:
 
         On a CPU formulas that make temporary arrays run in chunks, so that these stay in the cache.
         """
-        count = len(weights)
-        lists = (weights, grads, *states)
-        if count == 1:
-            self.formula(*(t and t[0] for t in lists), **numbers)
-        elif count <= CHUNK or not weights[0].is_cpu or self._is_one_pass(numbers):
-            own: list[TensorList | None] = []
-            for tensors in lists:
-                if tensors is not None and not isinstance(tensors, TensorList):
-                    tensors = TensorList(tensors)  # the facts about a list that is one are known
-                own.append(tensors)
-            self.formula(*own, **numbers)
-        else:
-            for start in range(0, count, CHUNK):
-                part = (t and TensorList(t[start : start + CHUNK]) for t in lists)
-                self.formula(*part, **numbers)
+        if len(weights) == 1:
+            own = {k: v[0] if isinstance(v, list) else v for k, v in numbers.items()}
+            self.formula(*(t and t[0] for t in (weights, grads, *states)), **own)
+            return
+        lists: list[TensorList | None] = []
+        for tensors in (weights, grads, *states):
+            if tensors is not None and not isinstance(tensors, TensorList):
+                tensors = TensorList(tensors)  # the facts about a list that is one are known
+            lists.append(tensors)
+        chunks = cast("TensorList", lists[0]).chunks() if weights[0].is_cpu else []
+        if len(chunks) < 2 or self._is_one_pass(numbers):
+            self.formula(*lists, **numbers)
+            return
+        for chunk in chunks:
+            own = {k: v[chunk] if isinstance(v, list) else v for k, v in numbers.items()}
+            self.formula(*(t and TensorList(t[chunk]) for t in lists), **own)
 
     def _is_one_pass(self, numbers: Mapping[str, Any]) -> bool:
         return self._in_one_pass is not None and self._in_one_pass(**numbers)

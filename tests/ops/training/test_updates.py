@@ -11,8 +11,8 @@ import torch
 
 from mxnet.error import MXNetError, ShapeError
 from mxnet.ops import registry
-from mxnet.ops.training import adam, adaptive, large_batch, sgd
-from mxnet.ops.training.rules import CHUNK, TensorList
+from mxnet.ops.training import adam, adaptive, large_batch, rules, sgd
+from mxnet.ops.training.rules import TensorList
 from tests.golden import HERE
 
 GOLDEN = np.load(HERE / "updates.npz")
@@ -175,8 +175,9 @@ def _arrays(rule, count):
 
 
 @pytest.mark.parametrize(("name", "rule", "numbers"), SINGLE, ids=lambda v: str(v)[:24])
-def test_update_operators_equal_multi_tensor_rules(name, rule, numbers):
-    count = CHUNK + 3
+def test_update_operators_equal_multi_tensor_rules(name, rule, numbers, monkeypatch):
+    monkeypatch.setattr(rules, "CHUNK_BYTES", 64)
+    count = 11
     lists, apart = _arrays(rule, count), _arrays(rule, count)
     rule(*lists, **numbers)
     for i in range(count):
