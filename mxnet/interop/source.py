@@ -227,7 +227,7 @@ def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
         if isinstance(shapes, Mapping):
             order = list(shapes)
         output = block(*(sym.var(n) for n in order))
-        symbol = sym.Group(list(output)) if isinstance(output, list | tuple) else output
+        symbol = group_outputs(output)
     _finish_initialization(symbol, block, order, shapes)
     positions = block._collect_params_with_prefix()
     arrays, names = {}, {}
@@ -239,6 +239,14 @@ def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     if not isinstance(symbol, Symbol):
         raise InvalidType(f"{type(block).__name__} gives {type(symbol)}, not symbols.")
     return symbol, arrays, names, order
+
+
+def group_outputs(output: Any) -> Any:
+    """Return the output of a block, which may be a nested list of symbols, as one symbol."""
+    if not isinstance(output, list | tuple):
+        return output
+    parts = [group_outputs(part) for part in output if part is not None]
+    return sym.Group([s for part in parts for s in part])
 
 
 class ConversionError(MXNetError, ArithmeticError):
