@@ -233,7 +233,8 @@ def _package(package: str, name: str, shapes: Shapes, **options: Any) -> Network
             net, _ = nlp.model.get_model(
                 name, dataset_name=None, pretrained=False, vocab=vocab, **options
             )
-        return initialize(net, mx.init.Normal(0.02) if package == "gluonnlp" else None), shapes
+        chosen = (i for start, i in INITIALIZERS.items() if name.startswith(start))
+        return initialize(net, next(chosen, None)), shapes
 
     return build
 
@@ -249,6 +250,11 @@ def _symbol(build: Callable[[], Any], **shapes: tuple) -> Network:
     return lambda: (build(), shapes)
 
 
+INITIALIZERS = {
+    "ssd": mx.init.Uniform(0.1),
+    "bert": mx.init.Normal(0.02),
+    "awd": mx.init.Normal(0.02),
+}
 BASE = {"pretrained_base": False}
 SMALL = {**BASE, "crop_size": 96, "base_size": 96}
 IMAGE = [(1, 3, 96, 96)]
