@@ -303,7 +303,11 @@ def list_networks() -> dict[str, Network]:
 def port(network: Network, output: Path | None) -> PortReport:
     """Build and port one network."""
     model, shapes = network()
-    params = symbols.random_parameters(model, shapes) if isinstance(model, mx.sym.Symbol) else None
+    params = None
+    if isinstance(model, mx.sym.Symbol):
+        params = symbols.random_parameters(model, shapes)
+        for name in params:  # scores as a trained network has them
+            params[name] *= 0.1 if "_pred_" in name else 1
     return mx.convert.port(model, output, shapes, params, force=True)
 
 

@@ -69,7 +69,7 @@ class _Planner:
         self.classes.append(ClassDefinition(self.title, module, parameters, True))
         while self._define_sequence():
             pass
-        return _sort(self.classes)
+        return _renumber(_sort(self.classes))
 
     # -- units ------------------------------------------------------------------------------
 
@@ -266,6 +266,35 @@ def _replace(module: Any, old: Any, new: Any) -> Any:
         inner = _replace(module.module, old, new)
         return module if inner is module.module else dataclasses.replace(module, module=inner)
     return module
+
+
+def _renumber(classes: list[ClassDefinition]) -> list[ClassDefinition]:
+    """Return classes whose names count in the order of the file."""
+    bases: dict[str, list[str]] = {}
+    names = {c.name: c.name for c in classes if c.is_model}
+    for definition in classes:
+        if not definition.is_model:
+            base = re.sub(r"\d+$", "", definition.name)
+            bases.setdefault(base, []).append(definition.name)
+    for same in bases.values():
+        ordered = sorted(same, key=lambda name: (len(name), name))
+        names |= dict(zip(same, ordered, strict=True))
+
+    def rename(module: Any) -> Any:
+        if isinstance(module, Layer):
+            return dataclasses.replace(module, cls=names.get(module.cls, module.cls))
+        if isinstance(module, Sequence | Branches):
+            return dataclasses.replace(module, items=tuple(map(rename, module.items)))
+        if isinstance(module, Unit):
+            members = tuple((name, rename(member)) for name, member in module.members)
+            return dataclasses.replace(module, members=members)
+        if isinstance(module, OptionalModule):
+            return dataclasses.replace(module, module=rename(module.module))
+        return module
+
+    for definition in classes:
+        definition.name, definition.module = names[definition.name], rename(definition.module)
+    return classes
 
 
 def _sort(classes: list[ClassDefinition]) -> list[ClassDefinition]:

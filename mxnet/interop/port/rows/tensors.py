@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...to_torch import TorchCall
 from ...torch_rows import NoRow
-from ..tree import Call, Const, Group, Infix, Item, Value
+from ..tree import Call, Const, Group, Infix, Item, Slice, Value
 from .layers import COMPARISONS, row
 
 if TYPE_CHECKING:
@@ -147,14 +147,17 @@ def _group(w: StepWriter, index: tuple[Any, ...]) -> Any:
 
 @row("slice_like")
 def slice_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
-    """Narrow to the sizes of another tensor."""
+    """Indexing with slices up to the sizes of another tensor."""
     like = w.shape_source(w.operand(like))
-    for axis in call.attrs["axes"] or range(len(call.rank_checked(0))):
-        if call.rank_checked(0)[axis] == call.rank_checked(1)[axis]:
-            continue
-        size = w.add(Call(".shape", (like, Const(axis))))
-        x = w.add(Call(".narrow", (x, Const(axis), Const(0), size)))
-    return x
+    shapes = call.rank_checked(0), call.rank_checked(1)
+    axes = [a % len(shapes[0]) for a in call.attrs["axes"] or range(len(shapes[0]))]
+    axes = [a for a in axes if shapes[0][a] != shapes[1][a]]
+    if not axes:
+        return x
+    index: list[Any] = [slice(None)] * (max(axes) + 1)
+    for axis in axes:
+        index[axis] = Slice(Const(None), w.add(Call(".shape", (like, Const(axis)))))
+    return w.add(Item(w.operand(x), _group(w, tuple(index))))
 
 
 @row("broadcast_like")
@@ -379,7 +382,7 @@ def scale(w: StepWriter, call: Any, x: Any) -> Any:
         raise NoRow
     if number == 1:
         return x
-    return w.add(Infix("*" if call.op.name == "_mul_scalar" else "/", x, Const(number)))
+    return w.add(Infix("*" if call.op.name == "_mul_scalar" else "/", x, Const(number, "scale")))
 
 
 @row("shape_array")

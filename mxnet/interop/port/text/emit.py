@@ -482,7 +482,7 @@ def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
             "" if isinstance(b, Const) and b.value is None else render(b).text
             for b in (expression.start, expression.stop)
         ]
-        is_simple = not any(" " in bound for bound in bounds)
+        is_simple = all(re.fullmatch(r"-?\w*", bound) for bound in bounds)
         return _Text(":".join(bounds) if is_simple else " : ".join(bounds).strip())
     if isinstance(expression, Variable):
         return _Text(expression.text, 9 if expression.text.isidentifier() else 2)
@@ -730,10 +730,12 @@ def describe(definition: ClassDefinition) -> str:
             return f"{_capital(', '.join(kinds[:-1]))} and {kinds[-1]}."
         return f"A sequence of {len(kinds)} layers."
     kinds = list(dict.fromkeys(_noun(m) for _, m in module.members if not isinstance(m, Param)))
-    if kinds and len(", ".join(kinds)) < 50:
+    if kinds and len(", ".join(kinds)) < 50 and all(kind in NAMED for kind in kinds):
         parts = [", ".join(kinds[:-1]), kinds[-1]] if kinds[:-1] else kinds
         return f"A block of {' and '.join(parts)}."
-    return f"The block {definition.name}."
+    words = re.sub(r"(?<=[a-z\d])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", definition.name)
+    first, *rest = words.split()
+    return " ".join([first, *(w.lower() if w.istitle() else w for w in rest)]) + "."
 
 
 NOUNS = {
@@ -749,6 +751,9 @@ NOUNS = {
     "nn.Dropout": "dropout",
     "nn.Embedding": "embedding",
 }
+
+
+NAMED = {*NOUNS.values(), "layers", "branches"}
 
 
 def _noun(module: Any) -> str:
