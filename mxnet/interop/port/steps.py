@@ -376,7 +376,7 @@ class StepWriter:
         if value is None or isinstance(value, bool | int | float | str | torch.dtype):
             return Const(value)
         if isinstance(value, slice):
-            return Slice(Const(value.start, "start"), Const(value.stop, "stop"))
+            return Slice(Const(value.start or None, "start"), Const(value.stop, "stop"))
         return value
 
     def _parameter_name(self, node: Node) -> str:
@@ -472,10 +472,7 @@ class StepWriter:
             expression = self.definition(value)
             if isinstance(expression, Infix) and isinstance(expression.right, Const):
                 value = expression.left
-            elif isinstance(expression, Call) and expression.function in (
-                "torch.zeros_like",
-                "torch.ones_like",
-            ):
+            elif isinstance(expression, Call) and expression.function in LIKE:
                 value = expression.args[0]
             else:
                 return value

@@ -32,7 +32,6 @@ JOINS = (elemwise_add, broadcast_add, add_n)
 ACTIVATIONS = (activation, leaky_relu, relu)
 # Words of names that say what joins, not which part of the network it belongs to.
 JOIN_WORDS = re.compile(r"^(ch|concat|chconcat|plus|elemwise|broadcast|add|n|_?plus)?\d*$")
-AUTOMATIC = re.compile(r"^(_[a-z]+(_[a-z]+)*|[a-z]+(_[a-z]+)*?)\d+$")
 
 Items = list[Any]  # nodes and scopes
 

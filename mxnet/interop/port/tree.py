@@ -243,6 +243,19 @@ def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
         yield from walk(child, f"{path}.{name}" if path else name)
 
 
+def rebuild_module(module: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a module whose members are what a function returns for them."""
+    new = [change(child) for _, child in children(module)]
+    if all(a is b for a, (_, b) in zip(new, children(module), strict=True)):
+        return module
+    if isinstance(module, Sequence | Branches):
+        return replace(module, items=tuple(new))
+    if isinstance(module, Unit):
+        names = (name for name, _ in module.members)
+        return replace(module, members=tuple(zip(names, new, strict=True)))
+    return replace(module, module=new[0])
+
+
 def leaves(module: Module) -> int:
     """Return how many layers a module holds."""
     below = [leaves(child) for _, child in children(module)]

@@ -396,27 +396,6 @@ def transpose(w: StepWriter, call: PortCall, x: Any) -> Any:
     return w.add(Call(".permute", (x, *(Const(n) for n in axes))))
 
 
-@row("SwapAxis")
-def swap_axis(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """Transpose."""
-    return w.add(Call(".transpose", (x, Const(call.attrs["dim1"]), Const(call.attrs["dim2"]))))
-
-
-@row("expand_dims")
-def expand_dims(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """Unsqueeze."""
-    return w.add(Call(".unsqueeze", (x, Const(call.attrs["axis"]))))
-
-
-@row("add_n")
-def add_n(w: StepWriter, call: PortCall, *xs: Any) -> Any:
-    """A sum."""
-    total = xs[0]
-    for x in xs[1:]:
-        total = w.add(Infix("+", total, x))
-    return total
-
-
 def _comparison(name: str, sign: str) -> None:
     @row(name)
     def build(w: StepWriter, call: PortCall, a: Any, b: Any) -> Any:

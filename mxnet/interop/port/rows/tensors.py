@@ -121,14 +121,6 @@ def softmax(w: StepWriter, call: Any, x: Any, length: Any = None) -> Any:
     return w.add(Call(name, (x,), (("dim", Const(a["axis"])),)))
 
 
-@row("slice_axis")
-def slice_axis(w: StepWriter, call: Any, x: Any) -> Any:
-    """Indexing with a slice."""
-    axis = call.attrs["axis"] % len(call.rank_checked(0))
-    index = (slice(None),) * axis + (slice(call.attrs["begin"] or None, call.attrs["end"]),)
-    return w.add(Item(x, _group(w, index)))
-
-
 @row("slice")
 def slice_(w: StepWriter, call: Any, x: Any) -> Any:
     """Indexing with slices."""

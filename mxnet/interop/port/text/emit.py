@@ -697,7 +697,7 @@ def _stored(unit: Unit) -> list[str]:
 
 
 def _forward(unit: Unit) -> list[str]:
-    names = list(unit.input_names) or input_names(unit.inputs)
+    names = list(unit.input_names)
     result = "Tensor"
     if len(unit.outputs) > 1:
         result = f"tuple[{', '.join(['Tensor'] * len(unit.outputs))}]"
@@ -705,11 +705,6 @@ def _forward(unit: Unit) -> list[str]:
     lines = Tree("def forward(", head, f") -> {result}:").lines(4)
     body = ForwardWriter(unit, names).lines()
     return [*lines, *(f"{INDENT * 2}{line}" for line in body)]
-
-
-def input_names(count: int) -> list[str]:
-    """Return names of inputs: ``x``, or ``x1, x2``."""
-    return ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
 
 
 def describe(definition: ClassDefinition) -> str:
