@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import operator
 import re
 from collections.abc import Container, Iterator
@@ -21,7 +20,7 @@ from ...graph.passes.infer import infer_shapes, infer_types
 from ...ops.declare import Op
 from ...ops.tensor.creation import zeros, zeros_without_dtype
 from ..source import SUPPRESSIONS, Model
-from ..to_torch import TorchCall, UnsupportedTorch
+from ..to_torch import TorchCall, UnsupportedTorch, python_name
 from ..torch_rows import TORCH_ROWS, NoRow
 from .rows import MODULE_FORMS, PORT_ROWS
 from .scopes import Scope, boundary
@@ -593,9 +592,8 @@ def identifier(name: str) -> str:
     >>> identifier("stage1.conv-0"), identifier("0")
     ('stage1_conv_0', '_0')
     """
-    text = re.sub(r"\W", "_", name)
-    text = f"_{text}" if text[:1].isdigit() else text
-    return f"{text}_" if keyword.iskeyword(text) or text in RESERVED else text
+    text = python_name(name)
+    return f"{text}_" if text in RESERVED else text
 
 
 RESERVED = {*dir(nn.Module()), "forward", "torch", "nn", "F"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ import numpy as np
 import torch
 
 from ....formats import safetensors_file
+from ...comparison.isolated import run_program
 from ...source import ConversionError
 from ..text.file import FileParts
 from .reference import STEPS, Arrays, Reference, Training
@@ -223,24 +222,8 @@ class Verifier:
     def _run(self, checks: Sequence[str]) -> Any:
         command = [sys.executable, str(PROGRAM), str(self.folder), *checks]
         settings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT,
-                env=settings, cwd=self.folder,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise ConversionError(
-                f"the ported model ran for more than {TIMEOUT} seconds and was stopped."
-            ) from None
-        if done.returncode == 0:
-            return json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
-        at = (done.stdout.strip().splitlines() or ["it was loaded"])[-1]
-        if done.returncode < 0:
-            name = signal.Signals(-done.returncode).name
-            raise ConversionError(f"the ported model crashed its process ({name}) in {at}.")
-        errors = done.stderr.strip().splitlines() or ["no message"]
-        shown = "\n".join(line[:300] for line in errors[-6:])
-        raise ConversionError(f"the ported model failed in {at}; nothing was written:\n{shown}")
+        run_program(command, "the ported model", TIMEOUT, settings, shown=6)
+        return json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
 
     def _fill(self, report: PortReport, rows: list[dict[str, Any]]) -> None:
         training = 0.0 if self.training is None else TRAINING_TOLERANCE[self.training.dtype]
