@@ -17,8 +17,9 @@ from ..graph import Entry, Node
 from ..graph.graph import interpret
 from ..graph.node import variable
 from ..symbol import Symbol
+from .comparison.differences import difference_of_rows
 from .free_sizes import Sizes
-from .source import SUPPRESSIONS, Difference, Model, compare
+from .source import SUPPRESSIONS, Difference, Model, columns_of, compare
 
 Feed = dict[str, np.ndarray]
 
@@ -30,17 +31,23 @@ class OpenModel:
     model: Model
     sizes: Sizes
     cases: dict[str, Feed]
+    columns: list[tuple[int, ...]]  # of the class and the score, for each of the last outputs
 
     def compare(self, case: str, outputs: list[np.ndarray]) -> list[Difference]:
         """Return the differences of the outputs of a converted file."""
         references = self.model.run_as_written(self.cases[case])
-        return compare(outputs, references, range(len(outputs)))
+        count = len(outputs) - len(self.columns)
+        boxes = zip(outputs[count:], references[count:], self.columns, strict=True)
+        errors = [difference_of_rows(*map(torch.from_numpy, (a, b)), c) for a, b, c in boxes]
+        heads = compare(outputs[:count], references[:count], range(count))
+        return [*heads, *(Difference(*error) for error in errors)]
 
 
 def open_suppressions(source: Model, sizes: Sizes, cases: Mapping[str, Feed]) -> OpenModel:
     """Return a model with open suppressions, with MXNet's boxes for each case."""
     entries: list[Entry] = []
     boxes: list[Entry] = []  # the same in the copy of the graph
+    columns: list[tuple[int, ...]] = []
     added: list[Node] = []
     copies: dict[str, Node] = {}
 
@@ -52,6 +59,7 @@ def open_suppressions(source: Model, sizes: Sizes, cases: Mapping[str, Feed]) ->
         if node.op in SUPPRESSIONS:
             entries.extend(node.inputs)
             boxes.extend(inputs)
+            columns.extend([columns_of(node)] * len(inputs))
             own = [variable(f"boxes{len(added) + i}") for i in range(len(inputs))]
             added.extend(own)
             inputs = [Entry(n) for n in own]
@@ -70,7 +78,7 @@ def open_suppressions(source: Model, sizes: Sizes, cases: Mapping[str, Feed]) ->
         shapes={**source.shapes, **{n: first[n].shape for n in names}},
         dtypes={**source.dtypes, **{n: torch.from_numpy(first[n]).dtype for n in names}},
     )
-    return OpenModel(model, {**sizes, **_name_sizes(sizes, names, feeds)}, feeds)
+    return OpenModel(model, {**sizes, **_name_sizes(sizes, names, feeds)}, feeds, columns)
 
 
 def _name_sizes(sizes: Sizes, names: list[str], feeds: Mapping[str, Feed]) -> dict[str, tuple]:

@@ -34,6 +34,11 @@ Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
 
 
+def columns_of(node: Node) -> tuple[int, ...]:
+    """Return the columns of the class and the score in the rows that a suppression reads."""
+    return (node.typed["id_index"], node.typed["score_index"]) if node.op is box_nms else ()
+
+
 @dataclass
 class Model:
     """A symbol with its parameters as tensors.

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.torch
+import torch
 from mxnet.convert import ConversionError, Difference, Report
 
 import mxnet as mx
 from mxnet.error import InvalidValue
 from mxnet.gluon import nn
 from mxnet.interop import conversion
+from mxnet.interop.comparison.differences import difference_of_rows
 from mxnet.interop.source import compare
 from tests.interop.onnx.running import relative_error
 
@@ -268,6 +270,25 @@ def test_onnx_suppression_is_exact_for_large_boxes() -> None:
     feed = {"data": rows.astype(np.float32)}
     report = mx.convert.convert(net, "onnx", shapes=[rows.shape], inputs=feed)
     assert report.rows["given 0"][0].relative == 0
+
+
+def test_only_rows_at_a_threshold_may_be_empty_on_one_side() -> None:
+    rows = torch.tensor([[[0, 0.9, 1, 2], [1, 0.5, 3, 4], [2, 0.01, 5, 6], [-1, 0, 7, 8]]])
+    cut = rows.clone()
+    cut[0, 2, :2] = torch.tensor([-1, 0])
+    assert difference_of_rows(cut, rows, (0, 1)) == (0.0, 0.0)
+    assert difference_of_rows(cut, rows)[1] > 0.4
+    added = rows.clone()
+    added[0, 3, :2] = torch.tensor([1, 0.0100001])
+    assert difference_of_rows(added, rows, (0, 1)) == (0.0, 0.0)
+    added[0, 3, 1] = 0.02
+    assert difference_of_rows(added, rows, (0, 1))[1] > 0.4, "above the lowest score of the others"
+    high = rows.clone()
+    high[0, 1, :2] = torch.tensor([-1, 0])
+    assert difference_of_rows(high, rows, (0, 1))[1] > 0.4
+    empty = rows.clone()
+    empty[..., 0] = -1
+    assert difference_of_rows(empty, rows, (0, 1))[1] > 0.4
 
 
 def test_difference_of_row_sets_uses_nearest_rows() -> None:

@@ -5,10 +5,14 @@ It imports torch alone, because the processes that compare without MXNext load i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 INFINITE = (float("inf"), float("inf"))
+EMPTY = -1  # the class of rows without a box
+NEAR = 1e-5  # distance of scores to a threshold, relative to the largest
 MAX_COLUMNS = 8  # of rows of classes, scores and boxes
 MIN_SCALE = 1e-3  # of a column, relative to the largest
 ROWS_AT_ONCE = 256  # whose distances to all others are in memory
@@ -43,13 +47,33 @@ def difference_of_sets(result: Tensor, reference: Tensor) -> tuple[float, float]
     return min(ordered, worst, key=lambda error: error[1])
 
 
-def difference_of_rows(result: Tensor, reference: Tensor) -> tuple[float, float]:
-    """Return the largest error of rows; that of scores is not relative to the pixels of boxes."""
+def difference_of_rows(
+    result: Tensor, reference: Tensor, columns: Sequence[int] = ()
+) -> tuple[float, float]:
+    """Return the largest error of rows; that of scores is not relative to the pixels of boxes.
+
+    `columns` are those of the class and the score, if rows have them. Then rows of the lowest
+    score may be empty on one side alone: rounding decides whether they reach a threshold.
+    """
+    if len(columns) == 2 and min(columns) >= 0 and result.shape == reference.shape:
+        result = _without_cuts(result.detach(), reference, *columns)
     absolute, relative = difference(result, reference)
     if not 0 < relative < INFINITE[1] or reference.ndim < 2:
         return absolute, relative
     scale = _column_sizes(reference.double())
     return absolute, difference(result.detach() / scale, reference / scale, 1.0)[1]
+
+
+def _without_cuts(result: Tensor, reference: Tensor, kind: int, score: int) -> Tensor:
+    """Return rows in which those that only a threshold decides are as in the reference."""
+    empty = [t[..., kind] == EMPTY for t in (result, reference)]
+    is_cut, is_kept = empty[0] != empty[1], ~empty[0] & ~empty[1]
+    if not bool(is_cut.any()) or not bool(is_kept.any()):
+        return result
+    scores = torch.maximum(result[..., score], reference[..., score])
+    lowest, largest = scores[is_kept].min(), scores[is_kept].max()
+    is_low = scores <= lowest + NEAR * largest
+    return torch.where((is_cut & is_low)[..., None], reference, result)
 
 
 def _column_sizes(rows: Tensor) -> Tensor:

@@ -94,16 +94,16 @@ class Checker:
         Rounding decides which of two boxes with nearly equal scores suppresses the other.
         """
         order = enumerate(self.plan["suppressions"])
-        own = {name: getattr(self.file, name) for name in self.plan["suppressions"]}
+        own = {name: getattr(self.file, name) for name, _ in self.plan["suppressions"]}
 
         def replacement(function: Callable[..., Any]) -> Callable[..., Any]:
             def run(*args: Tensor, **options: Any) -> Any:
-                k, name = next(order)
+                k, (name, columns) = next(order)
                 if own[name] is not function:
                     raise RuntimeError(f"the file calls {function.__name__} where MXNet has {name}")
                 rows = [stored[f"{case}/rows/{k}/{j}"] for j in range(len(args))]
                 for j, (result, reference) in enumerate(zip(args, rows, strict=True)):
-                    error = differences.difference_of_rows(result, reference)[1]
+                    error = differences.difference_of_rows(result, reference, columns)[1]
                     self.add("inputs of suppression", f"{case} {k} {j}", error)
                 return function(*rows, **options)
 

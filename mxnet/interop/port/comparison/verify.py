@@ -15,7 +15,7 @@ import torch
 
 from ....formats import safetensors_file
 from ...comparison.isolated import run_program
-from ...source import ConversionError
+from ...source import ConversionError, columns_of
 from ..text.file import FileParts
 from .reference import STEPS, Arrays, Reference, Training
 
@@ -206,7 +206,7 @@ class Verifier:
             "inputs": len(self.names),
             "cases": cases,
             "sets": self.reference.model.sets,
-            "suppressions": [name for name, _ in self.suppressions],
+            "suppressions": [(name, columns_of(node)) for name, node in self.suppressions],
             "labels": 0 if training is None else len(training.labels),
             "has_loss": self.has_loss,
             "steps": STEPS,
