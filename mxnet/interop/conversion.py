@@ -25,6 +25,7 @@ from ..ndarray import NDArray
 from ..runtime.array import wrap_plain
 from ..visualization.tracking import progress
 from .comparison.isolated import run_file
+from .detections import open_suppressions
 from .free_sizes import Sizes, choose_sizes, describe_sizes, has_free_sizes, other_shapes
 from .onnx.export import build_model, write_model
 from .source import (
@@ -137,20 +138,45 @@ def _convert(
     `reason` is why more sizes could not be left free.
     """
     with tempfile.TemporaryDirectory() as folder:
-        if module is None:
-            file = Path(folder) / "model.onnx"
-            proto = _onnx_model(source, report.sizes, opset)
-            file.write_bytes(proto.SerializeToString())
-        else:
-            file = Path(folder) / "model.pt2"
-            proto = None
-            _save_program(module, source, report.sizes, file)
-        _run_both(source, file, _all_cases(source, report.sizes, inputs), report)
+        file, proto = _write_file(source, module, report.sizes, opset, Path(folder))
+        cases = _all_cases(source, report.sizes, inputs)
+        _run_both(source, file, cases, report)
+        if source.sets and not report.passed:
+            _compare_in_parts(source, report, cases, opset, Path(folder))
         report.check()
         if report.path is not None:
             _publish(file, proto, Path(report.path))
     report.notes += describe_sizes(source, report.sizes, reason)
     return report
+
+
+def _write_file(
+    source: Model, module: torch.fx.GraphModule | None, sizes: Sizes, opset: int, folder: Path
+) -> tuple[Path, Any]:
+    """Write a file of ONNX, or of torch if there is a module; return it with the ONNX model."""
+    if module is None:
+        file, proto = folder / "model.onnx", _onnx_model(source, sizes, opset)
+        file.write_bytes(proto.SerializeToString())
+        return file, proto
+    file = folder / "model.pt2"
+    _save_program(module, source, sizes, file)
+    return file, None
+
+
+def _compare_in_parts(
+    source: Model, report: Report, cases: dict[str, Feed], opset: int, folder: Path
+) -> None:
+    """Compare a detector before its suppressions, and behind them given the same boxes."""
+    opened = open_suppressions(source, report.sizes, cases)
+    module = to_torch(opened.model) if report.target == "torch" else None
+    (folder / "parts").mkdir()
+    file, _ = _write_file(opened.model, module, opened.sizes, opset, folder / "parts")
+    for case, outputs in run_file(file, opened.cases).items():
+        report.add(case, opened.compare(case, outputs))
+    report.notes.append(
+        "suppression was compared given the same boxes, because rounding decides which of two "
+        "boxes with nearly equal scores is kept: the last outputs are the boxes before it"
+    )
 
 
 def _first_sentence(error: Exception) -> str:

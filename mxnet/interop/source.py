@@ -34,6 +34,11 @@ Shapes = Mapping[str, Sequence[int]] | Sequence[Sequence[int]]
 SUPPRESSIONS = (multi_box_detection, box_nms, proposal, multi_proposal)
 
 
+def columns_of(node: Node) -> tuple[int, ...]:
+    """Return the columns of the class and the score in the rows that a suppression reads."""
+    return (node.typed["id_index"], node.typed["score_index"]) if node.op is box_nms else ()
+
+
 @dataclass
 class Model:
     """A symbol with its parameters as tensors.
@@ -227,7 +232,7 @@ def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
         if isinstance(shapes, Mapping):
             order = list(shapes)
         output = block(*(sym.var(n) for n in order))
-        symbol = sym.Group(list(output)) if isinstance(output, list | tuple) else output
+        symbol = group_outputs(output)
     _finish_initialization(symbol, block, order, shapes)
     positions = block._collect_params_with_prefix()
     arrays, names = {}, {}
@@ -239,6 +244,14 @@ def _trace(block: HybridBlock, shapes: Shapes | None) -> tuple:
     if not isinstance(symbol, Symbol):
         raise InvalidType(f"{type(block).__name__} gives {type(symbol)}, not symbols.")
     return symbol, arrays, names, order
+
+
+def group_outputs(output: Any) -> Any:
+    """Return the output of a block, which may be a nested list of symbols, as one symbol."""
+    if not isinstance(output, list | tuple):
+        return output
+    parts = [group_outputs(part) for part in output if part is not None]
+    return sym.Group([s for part in parts for s in part])
 
 
 class ConversionError(MXNetError, ArithmeticError):

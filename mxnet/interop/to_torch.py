@@ -161,7 +161,7 @@ class TorchWriter:
         graph = self.model.graph
         used = self._used_variables(graph)
         feeds = {
-            n: self.graph.placeholder(_identifier(n.name)) for n in self.model.inputs if n in used
+            n: self.graph.placeholder(python_name(n.name)) for n in self.model.inputs if n in used
         }
         self._states = set(graph.auxiliary)
         # A parameter is read where it is first used, so that the code reads from top to bottom.
@@ -287,7 +287,7 @@ class TorchWriter:
         fresh = set(list(self.graph.nodes)[last:])
         for output in outputs:
             if output in fresh:
-                output._rename(_identifier(node.name))
+                output._rename(python_name(node.name))
 
     def _plain(self, call: TorchCall, inputs: list[Any]) -> fx.Node | None:
         raw = call.op.raw
@@ -344,7 +344,7 @@ class TorchWriter:
                 return list(match)
             elif inner.op == "get_attr":
                 name = str(inner.target)
-                path = f"{_identifier(node.name)}_{name.replace('.', '_').strip('_')}"
+                path = f"{python_name(node.name)}_{name.replace('.', '_').strip('_')}"
                 value = getattr(traced, name)
                 if isinstance(value, nn.Module):  # the body of a loop
                     self.root.add_module(path, value)
@@ -358,7 +358,7 @@ class TorchWriter:
     @staticmethod
     def identifier(name: str) -> str:
         """Return a name that Python and fx accept."""
-        return _identifier(name)
+        return python_name(name)
 
     @staticmethod
     def unsupported(call: TorchCall, why: str) -> UnsupportedTorch:
@@ -409,7 +409,7 @@ class TorchWriter:
 
     def call_layer(self, call: TorchCall, layer: nn.Module, *args: Any) -> fx.Node:
         """Add a layer of torch under the name of the node, and a call of it."""
-        path = name = _identifier(call.node.name)
+        path = name = python_name(call.node.name)
         taken = {p.partition(".")[0] for p in (*self.model.names.values(), *self._params)}
         number = 0
         while path in taken or hasattr(self.root, path):
@@ -464,10 +464,10 @@ def _is_torch(function: Any) -> bool:
     return (getattr(function, "__module__", "") or "").startswith("torch")
 
 
-def _identifier(name: str) -> str:
+def python_name(name: str) -> str:
     """Return a name that Python and fx accept.
 
-    >>> _identifier("stage1.conv-0"), _identifier("0"), _identifier("in")
+    >>> python_name("stage1.conv-0"), python_name("0"), python_name("in")
     ('stage1_conv_0', '_0', 'in_')
     """
     created = re.sub(r"\W", "_", name)

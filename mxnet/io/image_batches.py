@@ -67,7 +67,7 @@ class Normalization(NamedTuple):
             out *= np.float32(contrast)
             out += np.float32(light)
         elif contrast != 1.0:
-            factor = np.float32(contrast * factor)
+            factor = (contrast * factor).astype(np.float32)
         if (factor != 1.0).any():
             out *= factor[:, None, None]
 

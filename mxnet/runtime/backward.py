@@ -29,7 +29,7 @@ def backward(
     *,
     keep: bool = False,
     create: bool = False,
-    found: dict[Any, Tensor | None] | None = None,
+    found: Any = None,
 ) -> Sequence[Tensor | None]:
     """Return the gradients of the leaves, all computed in this thread.
 
@@ -43,7 +43,7 @@ def backward(
     leaves : tensors of the graph; the gradient of one that no head depends on is None.
     keep : whether to keep the graph, to go back through it again.
     create : whether to record the gradients, so that they can be differentiated again.
-    found : collects what hooks of leaves see before the end; see `Gradient.receive`.
+    found : collects what hooks of leaves see before the end; see `gradients.Received`.
     """
     run = partial(
         run_backward,

@@ -71,9 +71,8 @@ class AutogradState(threading.local):
     training = False
     # What `train_mode=` of a backward says; gradients that users wrote run in this mode.
     backward_training = True
-    # What hooks of leaves have seen of the backward that runs now: gradients that wait for its end
-    # by their records, None for those that stand in their arrays already.
-    found: dict[Any, Tensor | None] | None = None
+    # What hooks of leaves have seen of the backward that runs now; see `gradients.Received`.
+    found: Any = None
     # What represents parameters now, in place of their own arrays; see `gluon.torch_module`.
     substitutes: dict[Any, Any] | None = None
     # The custom operator whose Python code runs now; profiles show what it calls under its name.

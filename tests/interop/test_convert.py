@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.torch
+import torch
 from mxnet.convert import ConversionError, Difference, Report
 
 import mxnet as mx
 from mxnet.error import InvalidValue
 from mxnet.gluon import nn
 from mxnet.interop import conversion
+from mxnet.interop.comparison.differences import difference_of_rows
 from mxnet.interop.source import compare
 from tests.interop.onnx.running import relative_error
 
@@ -213,6 +215,82 @@ def test_detections_are_compared_as_sets_of_rows(is_detector: bool, monkeypatch)
             mx.convert.convert(net, "onnx", shapes=[(2, 5, 6)])
 
 
+def _near_ties() -> tuple[Any, dict[str, np.ndarray]]:
+    """Return a detector and inputs in which rounding decides which box is kept."""
+    net = nn.HybridLambda(lambda F, x: F.contrib.box_nms(x * 1.1, overlap_thresh=0.5, id_index=0))
+    rng = np.random.RandomState(0)
+    corner = rng.uniform(0, 1000, (1, 40, 2))
+    rows = np.concatenate([np.zeros((1, 40, 1)), np.full((1, 40, 1), 0.7), corner, corner + 50], 2)
+    twins = rows.copy()
+    twins[..., 2:] += 2
+    return net, {"data": np.concatenate([rows, twins], 1).astype(np.float32)}
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_near_ties_are_compared_before_and_behind_suppression(
+    is_wrong: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_file = conversion.run_file
+
+    def other_winners(path: pathlib.Path, cases: Any) -> Any:
+        """Round the scores differently, as another library may."""
+        results = run_file(path, cases)
+        is_whole = "boxes0" not in next(iter(cases.values()))
+        for arrays in results.values() if is_whole or is_wrong else ():
+            arrays[0] = np.where(arrays[0] > 1, arrays[0] + 2, arrays[0])
+        return results
+
+    monkeypatch.setattr(conversion, "run_file", other_winners)
+    net, feed = _near_ties()
+    if is_wrong:
+        with pytest.raises(ConversionError, match="above the tolerance"):
+            mx.convert.convert(net, "onnx", shapes=[(1, 80, 6)], inputs=feed)
+    else:
+        report = mx.convert.convert(net, "onnx", shapes=[(1, 80, 6)], inputs=feed)
+        assert "given the same boxes" in str(report)
+
+
+def test_onnx_suppression_is_exact_for_large_boxes() -> None:
+    """Classes are kept apart without moving their boxes, which would round them."""
+    rng = np.random.RandomState(0)
+    corner = rng.uniform(0, 2000, (1, 300, 2))
+    size = rng.uniform(5, 60, (1, 300, 2))
+    heads = np.stack([rng.randint(0, 80, (1, 300)), rng.uniform(0, 1, (1, 300))], 2)
+    far = np.array([[[0, 0.1, 1e6, 1e6, 2e6, 2e6]]])
+    rows = np.concatenate([np.concatenate([heads, corner, size], 2), far], 1)
+
+    def suppress(F: Any, x: Any) -> Any:
+        heads, low, size = (
+            F.slice_axis(x, axis=-1, begin=i, end=i + 2) for i in (0, 2, 4)
+        )  # fmt: skip
+        rows = F.concat(heads, low, low + F.abs(size), dim=-1)
+        return F.contrib.box_nms(rows, overlap_thresh=0.05, id_index=0)
+
+    net = nn.HybridLambda(suppress)
+    feed = {"data": rows.astype(np.float32)}
+    report = mx.convert.convert(net, "onnx", shapes=[rows.shape], inputs=feed)
+    assert report.rows["given 0"][0].relative == 0
+
+
+def test_only_rows_at_a_threshold_may_be_empty_on_one_side() -> None:
+    rows = torch.tensor([[[0, 0.9, 1, 2], [1, 0.5, 3, 4], [2, 0.01, 5, 6], [-1, 0, 7, 8]]])
+    cut = rows.clone()
+    cut[0, 2, :2] = torch.tensor([-1, 0])
+    assert difference_of_rows(cut, rows, (0, 1)) == (0.0, 0.0)
+    assert difference_of_rows(cut, rows)[1] > 0.4
+    added = rows.clone()
+    added[0, 3, :2] = torch.tensor([1, 0.0100001])
+    assert difference_of_rows(added, rows, (0, 1)) == (0.0, 0.0)
+    added[0, 3, 1] = 0.02
+    assert difference_of_rows(added, rows, (0, 1))[1] > 0.4, "above the lowest score of the others"
+    high = rows.clone()
+    high[0, 1, :2] = torch.tensor([-1, 0])
+    assert difference_of_rows(high, rows, (0, 1))[1] > 0.4
+    empty = rows.clone()
+    empty[..., 0] = -1
+    assert difference_of_rows(empty, rows, (0, 1))[1] > 0.4
+
+
 def test_difference_of_row_sets_uses_nearest_rows() -> None:
     """Empty rows are ignored; a missing row or NaN is an error."""
     rows = np.array([[[0, 0.9, 1, 2], [1, 0.8, 3, 4], [-1, 0.7, 5, 6]]])
@@ -221,7 +299,10 @@ def test_difference_of_row_sets_uses_nearest_rows() -> None:
     assert compare([other], [rows], sets=[0]) == [Difference(0.0, 0.0)]
     assert compare([other], [rows])[0].absolute > 1
     other[0, 0, 2] += 0.5
-    assert compare([other], [rows], sets=[0]) == [Difference(0.5, 0.125)]
+    largest = 3.0  # of the column, not of the scores and boxes together
+    (difference,) = compare([other], [rows], sets=[0])
+    assert difference.absolute == 0.5
+    assert abs(difference.relative - 0.5 / largest) < 1e-12
     for value in (np.nan, -1.0):
         wrong = rows[:, [1, 0, 2]].copy()
         wrong[0, 0, 0] = value

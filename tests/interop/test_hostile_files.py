@@ -16,26 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 import mxnet as mx
 from mxnet.contrib import onnx as contrib_onnx
 
+from .damage import damaged
+
 COUNT = 120
-
-
-def _damaged(data: bytes, rng: random.Random) -> bytes:
-    """Return bytes with a few changes: other values, holes, repetitions, truncation."""
-    made = bytearray(data)
-    for _ in range(rng.choice([1, 1, 2, 5])):
-        at = rng.randrange(max(len(made), 1))
-        kind = rng.randrange(5)
-        if kind == 0:
-            made[at : at + 1] = bytes([rng.randrange(256)])
-        elif kind == 1:
-            made[at : at + 8] = b"\xff" * rng.randrange(1, 9)
-        elif kind == 2:
-            del made[at : at + rng.randrange(1, 40)]
-        elif kind == 3:
-            made[at:at] = made[at // 2 :][: rng.randrange(1, 60)]
-        else:
-            made = made[: max(at, 1)]
-    return bytes(made)
 
 
 def _pickled(**options: bool) -> bytes:
@@ -64,7 +47,7 @@ def test_damaged_files_load_or_raise(name: str, tmp_path: pathlib.Path) -> None:
     whole, path, rng = make(), tmp_path / name, random.Random(0)
     refused = 0
     for _ in range(COUNT):
-        path.write_bytes(_damaged(whole, rng))
+        path.write_bytes(damaged(whole, rng))
         try:
             read(path)
         except mx.MXNetError:

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,8 @@ def run_file(model: Path, cases: Mapping[str, Feed]) -> dict[str, list[np.ndarra
             f"{case}/{name}": array for case, feed in cases.items() for name, array in feed.items()
         }
         np.savez(inputs, **arrays)
-        _run([str(model.resolve()), str(inputs), str(outputs)])
+        command = [sys.executable, str(PROGRAM), str(model.resolve()), str(inputs), str(outputs)]
+        run_program(command, "the converted model", TIMEOUT)
         results: dict[str, list[np.ndarray]] = {case: [] for case in cases}
         with np.load(outputs) as stored:
             for key in stored.files:
@@ -36,22 +37,32 @@ def run_file(model: Path, cases: Mapping[str, Feed]) -> dict[str, list[np.ndarra
     return results
 
 
-def _run(arguments: list[str]) -> None:
-    command = [sys.executable, str(PROGRAM), *arguments]
+def run_program(
+    command: Sequence[str],
+    title: str,
+    timeout: float,
+    env: Mapping[str, str] | None = None,
+    shown: int = 1,
+) -> None:
+    """Run a program that prints what it is about to do; raise if it does not end well.
+
+    `shown` lines of its error are in the message.
+    """
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT
+            command, capture_output=True, text=True, errors="replace", timeout=timeout, env=env
         )
     except subprocess.TimeoutExpired:
         raise ConversionError(
-            f"the converted model ran for more than {TIMEOUT} seconds and was stopped."
+            f"{title} ran for more than {timeout} seconds and was stopped."
         ) from None
     if done.returncode == 0:
         return
     lines = done.stdout.strip().splitlines()
-    where = f" while {lines[-1]}" if lines else " while it was loaded"
+    where = f"while {lines[-1]}" if lines else "while it was loaded"
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
-        raise ConversionError(f"the converted model crashed its process ({name}){where}.")
+        raise ConversionError(f"{title} crashed its process ({name}) {where}.")
     errors = done.stderr.strip().splitlines() or ["no message"]
-    raise ConversionError(f"the converted model failed{where}: {errors[-1]}")
+    text = "\n".join(line[:300] for line in errors[-shown:])
+    raise ConversionError(f"{title} failed {where}; nothing was written: {text}")

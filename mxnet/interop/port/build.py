@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,13 +11,13 @@ import torch
 from ... import symbol as sym
 from ...error import InvalidValue
 from ...gluon import HybridBlock
+from ...gluon.parameter import Constant
 from ...libinfo import mxnext_version
-from ...symbol import Symbol
-from ..source import Model, Shapes, as_model
+from ..source import Model, Shapes, as_model, group_outputs
 from .classes import fold_sequences, plan_classes
 from .scopes import BlockTracer, Scope
 from .steps import Port
-from .symbol_scopes import scope_of_graph
+from .symbol_scopes import nest_symbol_blocks, scope_of_graph
 from .text.file import FileParts
 from .text.losses import LossWriter, split_losses
 from .weights import Layout, lay_out
@@ -44,17 +44,20 @@ def draft_block(
     model = as_model(block, shapes=shapes, dtypes=dtypes)
     names = [n.name for n in model.inputs]
     output, scope = BlockTracer(block).run(*(sym.var(n) for n in names))
-    symbol = output if isinstance(output, Symbol) else sym.Group(list(output))
+    symbol = group_outputs(output)
     variables = {n.name: n for n in symbol._graph.variables}
     model.symbol, model.inputs = symbol, [variables[n] for n in names if n in variables]
     if scope.kind == "inline":
         scope = Scope("", "unit", "Model", items=[scope])
     scope.title = name or scope.title or "Model"
+    nest_symbol_blocks(scope, symbol._graph, set(model.params))
     parameters = block.collect_params()
     states = {n.name for n in symbol._graph.auxiliary}
     frozen = [n for n, p in parameters.items() if p.grad_req == "null" and n not in states]
-    parts = _parts(model, scope, type(block).__name__, frozen)
-    return Draft(model, parts, frozen=frozen)
+    constants = {n for n, p in parameters.items() if isinstance(p, Constant)}
+    frozen = [n for n in frozen if n not in constants]
+    parts = _parts(model, scope, type(block).__name__, frozen, constants)
+    return Draft(model, parts, frozen=[*frozen, *constants])
 
 
 def draft_symbol(
@@ -98,9 +101,15 @@ def _complete_shapes(model: Model, names: list[str]) -> dict[str, tuple]:
     return {n: tuple(shapes[n]) for n in names}
 
 
-def _parts(model: Model, scope: Scope, source: str, frozen: Sequence[str] = ()) -> FileParts:
+def _parts(
+    model: Model,
+    scope: Scope,
+    source: str,
+    frozen: Sequence[str] = (),
+    constants: Container[str] = (),
+) -> FileParts:
     """Return the parts of the file of a model whose nodes are in scopes."""
-    port = Port(model)
+    port = Port(model, constants)
     root = fold_sequences(port.build_root(scope))
     classes = plan_classes(root, scope.title, _count_classes(port))
     layout = lay_out(root)
@@ -113,6 +122,7 @@ def _parts(model: Model, scope: Scope, source: str, frozen: Sequence[str] = ()) 
         version=mxnext_version,
         skeletons=port.skeletons,
         factors=_factors(model, layout),
+        suppressions=port.suppressions,
         frozen=[p for p, s in layout.sources.items() if s.names and set(s.names) <= set(frozen)],
     )
 

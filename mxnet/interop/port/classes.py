@@ -15,12 +15,12 @@ from .tree import (
     Layer,
     Module,
     Name,
-    OptionalModule,
     Param,
     Sequence,
     Unit,
     children,
     leaves,
+    rebuild_module,
     walk,
 )
 from .unify import MISSING, Parameter, choose_parameters, merge_all, substitute
@@ -69,7 +69,7 @@ class _Planner:
         self.classes.append(ClassDefinition(self.title, module, parameters, True))
         while self._define_sequence():
             pass
-        return _sort(self.classes)
+        return _renumber(_sort(self.classes))
 
     # -- units ------------------------------------------------------------------------------
 
@@ -85,16 +85,7 @@ class _Planner:
 
     def _finish_members(self, module: Any) -> Any:
         """Return a module whose units are calls of their classes."""
-        if isinstance(module, Sequence | Branches):
-            items = tuple(self._finish(item) for item in module.items)
-            return dataclasses.replace(module, items=items)
-        if isinstance(module, Unit):
-            members = tuple((name, self._finish(m)) for name, m in module.members)
-            return dataclasses.replace(module, members=members)
-        return module
-
-    def _finish(self, module: Any) -> Any:
-        return self.calls.get(id(module)) or self._finish_members(module)
+        return rebuild_module(module, lambda m: self.calls.get(id(m)) or self._finish_members(m))
 
     # -- sequences that repeat --------------------------------------------------------------
 
@@ -252,20 +243,29 @@ def _kind(module: Any) -> str:
 
 
 def _replace(module: Any, old: Any, new: Any) -> Any:
-    if module is old:
-        return new
-    if isinstance(module, Sequence | Branches):
-        items = tuple(_replace(item, old, new) for item in module.items)
-        same = all(a is b for a, b in zip(items, module.items, strict=True))
-        return module if same else dataclasses.replace(module, items=items)
-    if isinstance(module, Unit):
-        members = tuple((name, _replace(m, old, new)) for name, m in module.members)
-        same = all(a[1] is b[1] for a, b in zip(members, module.members, strict=True))
-        return module if same else dataclasses.replace(module, members=members)
-    if isinstance(module, OptionalModule):
-        inner = _replace(module.module, old, new)
-        return module if inner is module.module else dataclasses.replace(module, module=inner)
-    return module
+    return new if module is old else rebuild_module(module, lambda m: _replace(m, old, new))
+
+
+def _renumber(classes: list[ClassDefinition]) -> list[ClassDefinition]:
+    """Return classes whose names count in the order of the file."""
+    bases: dict[str, list[str]] = {}
+    names = {c.name: c.name for c in classes if c.is_model}
+    for definition in classes:
+        if not definition.is_model:
+            base = re.sub(r"\d+$", "", definition.name)
+            bases.setdefault(base, []).append(definition.name)
+    for same in bases.values():
+        ordered = sorted(same, key=lambda name: (len(name), name))
+        names |= dict(zip(same, ordered, strict=True))
+
+    def rename(module: Any) -> Any:
+        if isinstance(module, Layer):
+            return dataclasses.replace(module, cls=names.get(module.cls, module.cls))
+        return rebuild_module(module, rename)
+
+    for definition in classes:
+        definition.name, definition.module = names[definition.name], rename(definition.module)
+    return classes
 
 
 def _sort(classes: list[ClassDefinition]) -> list[ClassDefinition]:
@@ -295,21 +295,11 @@ def _free_classes(module: Any, count: int) -> tuple[Any, bool]:
             return module, False
         out = dataclasses.replace(module.args[1], value=Const(Name("num_classes"), "channels:out"))
         return dataclasses.replace(module, args=(module.args[0], out, *module.args[2:])), True
-    if isinstance(module, Sequence):
-        for i in range(len(module.items) - 1, -1, -1):
-            if not leaves_parameters(module.items[i]):
-                continue
-            item, is_set = _free_classes(module.items[i], count)
-            items = (*module.items[:i], item, *module.items[i + 1 :])
-            return dataclasses.replace(module, items=items), is_set
-    if isinstance(module, Unit):
-        members = [(n, m) for n, m in module.members if leaves_parameters(m)]
-        if members:
-            last = members[-1][0]
-            item, is_set = _free_classes(members[-1][1], count)
-            changed = tuple((n, item if n == last else m) for n, m in module.members)
-            return dataclasses.replace(module, members=changed), is_set
-    return module, False
+    members = [m for _, m in children(module) if leaves_parameters(m)]
+    if not members or isinstance(module, Branches):
+        return module, False
+    item, is_set = _free_classes(members[-1], count)
+    return rebuild_module(module, lambda m: item if m is members[-1] else m), is_set
 
 
 def leaves_parameters(module: Any) -> bool:
@@ -353,17 +343,12 @@ def _is_part_of_run(layer: Layer) -> bool:
 
 
 def _fold(module: Any, frequent: set) -> Any:
-    if isinstance(module, Unit):
-        members = tuple((name, _fold(m, frequent)) for name, m in module.members)
-        return dataclasses.replace(module, members=members)
-    if isinstance(module, Branches):
-        return dataclasses.replace(module, items=tuple(_fold(m, frequent) for m in module.items))
-    if not isinstance(module, Sequence):
+    module = rebuild_module(module, lambda m: _fold(m, frequent))
+    if not isinstance(module, Sequence) or len(module.items) < FOLD_LENGTH:
         return module
-    items = [_fold(m, frequent) for m in module.items]
-    if len(items) >= FOLD_LENGTH:
-        for run in _runs(tuple(items)):
-            if tuple(item.cls for item in run) in frequent:
-                start = next(i for i, item in enumerate(items) if item is run[0])
-                items[start : start + len(run)] = [Sequence(tuple(run), node=run[-1].node)]
+    items = list(module.items)
+    for run in _runs(module.items):
+        if tuple(item.cls for item in run) in frequent:
+            start = next(i for i, item in enumerate(items) if item is run[0])
+            items[start : start + len(run)] = [Sequence(tuple(run), node=run[-1].node)]
     return dataclasses.replace(module, items=tuple(items))

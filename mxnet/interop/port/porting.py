@@ -115,7 +115,7 @@ def _verify_and_write(
         safetensors_file.write(weights, parts.layout.state_dict(arrays))
         (at / "model.py").write_text(write_file(parts, ()), encoding="utf-8")
         reference = Reference(model, draft.trainer, draft.labels, draft.frozen)
-        verifier = Verifier(at, reference, parts.layout, tolerance)
+        verifier = Verifier(at, reference, parts, tolerance)
         if parts.skeletons:
             verifier.check_loading(report, list(parts.skeletons))
         else:

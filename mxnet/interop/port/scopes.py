@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ... import symbol as sym
-from ...gluon import Block, nn
+from ...gluon import Block, SymbolBlock, nn
 from ...gluon.contrib.nn import Concurrent, HybridConcurrent
 from ...graph import Entry, Graph, Node
 from ...symbol import Symbol
+from ..source import group_outputs
 
 Kind = Literal["sequence", "concat", "inline", "unit"]
 
@@ -31,7 +31,8 @@ class Scope:
     identity: Any = None
     items: list[Any] = field(default_factory=list)  # nodes and scopes
     doc: str = ""
-    input_names: tuple[str, ...] = ()
+    is_symbol: bool = False  # a block that holds a symbol
+    input_names: dict[tuple[Node, int], str] = field(default_factory=dict)
     names: dict[Node, str] = field(default_factory=dict)  # of members, by the nodes they come from
 
     def nodes(self) -> Iterator[Node]:
@@ -51,13 +52,14 @@ class BlockTracer:
         self.root = Scope("", "unit")
         self.stack = [self.root]
         self.prefixes = [""]
+        self.paths: list[tuple[str, ...]] = [()]
         self.spans: dict[int, tuple[int, int]] = {}  # serials of the nodes of a scope, by id
 
     def run(self, *inputs: Any) -> tuple[Any, Scope]:
         """Return the outputs and the scope of the block's call."""
         with ExitStack() as handles:
-            for name, block in _named_blocks(self.block):
-                before = block.register_forward_pre_hook(_enter(self, name))
+            for path, block in _paths_of_blocks(self.block):
+                before = block.register_forward_pre_hook(_enter(self, path))
                 handles.enter_context(before)
                 handles.enter_context(block.register_forward_hook(_leave(self)))
             output = self.block(*inputs)
@@ -65,9 +67,11 @@ class BlockTracer:
         self._distribute(scope, output)
         return output, scope
 
-    def enter(self, name: str, block: Block, inputs: tuple) -> None:
+    def enter(self, path: tuple[str, ...], block: Block, inputs: tuple) -> None:
         """Open the scope of a call."""
-        scope = scope_of_block(name, block, inputs)
+        outer = self.paths[-1]
+        scope = scope_of_block(_relative(path, outer), block, inputs)
+        self.paths.append(path)
         if scope.kind == "concat":
             scope.title = _title_of_prefix(block, self.prefixes[-1])
         self.prefixes.append(block.prefix)
@@ -79,12 +83,12 @@ class BlockTracer:
         """Close the scope of the innermost call."""
         scope = self.stack.pop()
         self.prefixes.pop()
+        self.paths.pop()
         self.spans[id(scope)] = (self.spans[id(scope)][0], _serial())
 
     def _distribute(self, root: Scope, output: Any) -> None:
         """Put each node into the innermost scope that was open when it was created."""
-        symbol = output if isinstance(output, Symbol) else sym.Group(_flat(output))
-        for node in sorted(symbol._graph.nodes, key=lambda n: n.serial):
+        for node in sorted(group_outputs(output)._graph.nodes, key=lambda n: n.serial):
             if node.op is None:
                 continue
             scope = root
@@ -110,8 +114,16 @@ class BlockTracer:
                 self._sort(item)
 
 
-def _enter(tracer: BlockTracer, name: str) -> Any:
-    return lambda block, inputs: tracer.enter(name, block, inputs)
+def _enter(tracer: BlockTracer, path: tuple[str, ...]) -> Any:
+    return lambda block, inputs: tracer.enter(path, block, inputs)
+
+
+def _relative(path: tuple[str, ...], outer: tuple[str, ...]) -> str:
+    """Return the name of a block in the block that calls it: ``convs.0`` in a list."""
+    names = path[len(outer) :] if path[: len(outer)] == outer else path[-1:]
+    if len(names) > 1 and names[-1].isdigit():
+        return f"{'_'.join(names[:-1])}.{names[-1]}"
+    return "_".join(names)
 
 
 def _leave(tracer: BlockTracer) -> Any:
@@ -122,49 +134,52 @@ def _serial() -> int:
     return Node(None, "").serial
 
 
-def _flat(output: Any) -> list[Symbol]:
-    if isinstance(output, Symbol):
-        return [output]
-    return [s for part in output for s in _flat(part)]
+def _paths_of_blocks(root: Block) -> list[tuple[tuple[str, ...], Block]]:
+    """Return a block and all below it, each once, with the attributes that lead to it."""
+    result: dict[int, tuple[tuple[str, ...], Block]] = {}
 
-
-def _named_blocks(root: Block) -> list[tuple[str, Block]]:
-    """Return a block and all below it, each once, with their attribute names."""
-    result: dict[int, tuple[str, Block]] = {}
-
-    def visit(name: str, block: Block) -> None:
+    def visit(path: tuple[str, ...], block: Block) -> None:
         if id(block) in result:
             return
-        result[id(block)] = (name, block)
+        result[id(block)] = (path, block)
         for key, child in block._children.items():
-            visit(key, child)
+            visit((*path, key), child)
 
-    visit("", root)
+    visit((), root)
     return list(result.values())
 
 
 def scope_of_block(name: str, block: Block, inputs: tuple = ()) -> Scope:
     """Return the empty scope of a block's call."""
     cls = type(block)
+    is_symbol = isinstance(block, SymbolBlock)
     is_library = cls.__module__.startswith("mxnet.gluon.") and "model_zoo" not in cls.__module__
     kind: Kind = "unit"
     if isinstance(block, Concurrent | HybridConcurrent):
         kind = "concat"
     elif isinstance(block, nn.Sequential | nn.HybridSequential):
         kind = "sequence"
-    elif is_library:
+    elif is_library and not is_symbol:
         kind = "inline"
     title = cls.__name__
     if kind in ("sequence", "concat") and is_library:
         title = ""
     doc = "" if is_library else first_line(cls)
-    return Scope(name, kind, title, id(block), doc=doc, input_names=_argument_names(block, inputs))
+    return Scope(
+        name,
+        kind,
+        title,
+        id(block),
+        doc=doc,
+        input_names=_argument_names(block, inputs),
+        is_symbol=is_symbol,
+    )
 
 
 def _title_of_prefix(block: Block, parent: str) -> str:
     """Return what a block's own prefix names: ``A1_`` is one of several ``A``."""
     own = block.prefix.removeprefix(parent).rstrip("_").rstrip("0123456789")
-    return own if own.lower() != "hybridconcurrent" else ""
+    return "" if own.lower().endswith("concurrent") else own
 
 
 MAX_DOC = 70  # characters
@@ -180,8 +195,8 @@ def first_line(cls: type) -> str:
     return line if line.endswith(".") and len(line) <= MAX_DOC and is_plain else ""
 
 
-def _argument_names(block: Block, inputs: tuple) -> tuple[str, ...]:
-    """Return the names of the arguments in the block's own code."""
+def _argument_names(block: Block, inputs: tuple) -> dict[tuple[Node, int], str]:
+    """Return the names that symbols have in the block's own code, by their entries."""
     function = getattr(block, "hybrid_forward", None)
     skipped = 1
     if (
@@ -194,9 +209,13 @@ def _argument_names(block: Block, inputs: tuple) -> tuple[str, ...]:
         for p in inspect.signature(function).parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
     ][skipped:]
-    if len(names) < len(inputs) or not all(isinstance(i, Symbol) and len(i) == 1 for i in inputs):
-        return ()
-    return tuple(names[: len(inputs)])
+    pairs = [(n, i) for n, i in zip(names, inputs, strict=False) if isinstance(i, Symbol)]
+    heads = [(name, symbol._graph.heads) for name, symbol in pairs]
+    entries: dict[tuple[Node, int], str] = {}
+    for name, group in heads:
+        if len(group) == 1:
+            entries.setdefault((group[0].node, group[0].index), name)
+    return entries
 
 
 def boundary(scope: Scope, graph: Graph) -> tuple[list[Entry], list[Entry]]:

@@ -22,7 +22,7 @@ from ...ops.tensor.arithmetic import (
 )
 from ...ops.tensor.elementwise import relu
 from ...ops.tensor.joining import concat
-from .scopes import Scope
+from .scopes import Scope, boundary
 
 MAX_INPUTS, MAX_OUTPUTS = 4, 2
 MIN_NODES = 2
@@ -32,26 +32,36 @@ JOINS = (elemwise_add, broadcast_add, add_n)
 ACTIVATIONS = (activation, leaky_relu, relu)
 # Words of names that say what joins, not which part of the network it belongs to.
 JOIN_WORDS = re.compile(r"^(ch|concat|chconcat|plus|elemwise|broadcast|add|n|_?plus)?\d*$")
-AUTOMATIC = re.compile(r"^(_[a-z]+(_[a-z]+)*|[a-z]+(_[a-z]+)*?)\d+$")
 
 Items = list[Any]  # nodes and scopes
 
 
 def scope_of_graph(graph: Graph, title: str, parameters: set[str]) -> Scope:
     """Return the scopes of a graph."""
-    return _Nesting(graph, parameters).root(title)
+    nodes = [n for n in graph.nodes if n.op is not None]
+    return _Nesting(nodes, graph.heads, parameters).root(title)
+
+
+def nest_symbol_blocks(scope: Scope, graph: Graph, parameters: set[str]) -> None:
+    """Nest the nodes of each `SymbolBlock` as those of a symbol."""
+    for item in scope.items:
+        if isinstance(item, Scope):
+            nest_symbol_blocks(item, graph, parameters)
+    if scope.is_symbol:
+        heads = boundary(scope, graph)[1]
+        nested = _Nesting(list(scope.nodes()), heads, parameters).root(scope.title)
+        scope.items, scope.names = nested.items, nested.names
 
 
 class _Nesting:
-    def __init__(self, graph: Graph, parameters: set[str]) -> None:
-        self.graph = graph
+    def __init__(self, nodes: list[Node], heads: Sequence[Entry], parameters: set[str]) -> None:
         self.parameters = parameters
-        self.nodes = [n for n in graph.nodes if n.op is not None]
+        self.nodes = nodes
         self.order = {n: i for i, n in enumerate(self.nodes)}
         self.paths: dict[Node, tuple[str, ...]] = {}
         for node in self.nodes:
             self.paths[node] = self._path(node)
-        self.heads = {(e.node, e.index) for e in graph.heads}
+        self.heads = {(e.node, e.index) for e in heads}
 
     def root(self, title: str) -> Scope:
         items = self._nest(self.nodes, 0, is_root=True)
@@ -264,8 +274,21 @@ class _Nesting:
             group = [n for item in part for n in _nodes(item)]
             identity = self._identity(group)
             name = _name_of_join(join)
-            return [Scope(name or "unit", "unit", RESIDUAL, identity, list(part))]
+            items = self._wrap_shortcut(part, join)
+            return [Scope(name or "unit", "unit", RESIDUAL, identity, items)]
         return part
+
+    def _wrap_shortcut(self, part: Items, join: Node) -> Items:
+        """Group the layers of a shortcut beside the main branch, if there are several."""
+        inside = {n: item for item in part[:-1] for n in _nodes(item)}
+        above = [self._above(inside[e.node], inside) for e in join.inputs if e.node in inside]
+        if len(above) != 2 or any(item in above[0] for item in above[1]):
+            return list(part)
+        shortcut = [item for item in part if item in min(above, key=len)]
+        if len(shortcut) < 2 or len(shortcut) == len(max(above, key=len)):
+            return list(part)
+        rest = [item for item in part if item not in shortcut]
+        return self._sort([*rest, Scope("downsample", "sequence", items=shortcut)])
 
     def _branches(self, part: Items, join: Node) -> Items:
         """Return branches in which forks are nested scopes."""

@@ -7,8 +7,8 @@ after the other and side by side; a `Layer` is a call of a class. Everything is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -81,11 +81,44 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """A range of indices, ``start:stop``; Python before 3.12 cannot compare slices by hash."""
+
+    start: Const
+    stop: Const
+
+
+@dataclass(frozen=True)
 class Group:
     """A list or tuple of expressions."""
 
     items: tuple
     is_list: bool
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of a loop, or an expression of its counter."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Members of a list, each called with what the one before returned as its first argument."""
+
+    members: str
+    args: tuple
+
+
+@dataclass(frozen=True)
+class Comprehension:
+    """A list of one expression for each item of `sources`, or for each number below `count`."""
+
+    template: Any
+    names: tuple[str, ...]
+    sources: tuple[Any, ...]
+    count: int
 
 
 @dataclass(frozen=True)
@@ -210,27 +243,65 @@ def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
         yield from walk(child, f"{path}.{name}" if path else name)
 
 
+def rebuild_module(module: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a module whose members are what a function returns for them."""
+    new = [change(child) for _, child in children(module)]
+    if all(a is b for a, (_, b) in zip(new, children(module), strict=True)):
+        return module
+    if isinstance(module, Sequence | Branches):
+        return replace(module, items=tuple(new))
+    if isinstance(module, Unit):
+        names = (name for name, _ in module.members)
+        return replace(module, members=tuple(zip(names, new, strict=True)))
+    return replace(module, module=new[0])
+
+
 def leaves(module: Module) -> int:
     """Return how many layers a module holds."""
     below = [leaves(child) for _, child in children(module)]
     return sum(below) if below else 1
 
 
+def parts(expression: Any) -> Iterator[Any]:
+    """Yield the expressions that an expression is made of."""
+    if isinstance(expression, tuple | list):
+        yield from expression
+    elif isinstance(expression, Apply | Loop | Call):
+        yield from expression.args
+        yield from (v for _, v in getattr(expression, "kwargs", ()))
+    elif isinstance(expression, Infix | Item | Slice):
+        yield from vars(expression).values()
+    elif isinstance(expression, Group):
+        yield from expression.items
+    elif isinstance(expression, Comprehension):
+        yield from (expression.template, *expression.sources)
+
+
+def rebuild(expression: Any, change: Callable[[Any], Any]) -> Any:
+    """Return an expression whose parts are replaced by what a function returns for them."""
+    if isinstance(expression, Apply | Loop | Call):
+        args = tuple(map(change, expression.args))
+        if isinstance(expression, Call):
+            kwargs = tuple((k, change(v)) for k, v in expression.kwargs)
+            return replace(expression, args=args, kwargs=kwargs)
+        return replace(expression, args=args)
+    if isinstance(expression, Infix):
+        return replace(expression, left=change(expression.left), right=change(expression.right))
+    if isinstance(expression, Item):
+        return Item(change(expression.value), change(expression.index))
+    if isinstance(expression, Slice):
+        return Slice(change(expression.start), change(expression.stop))
+    if isinstance(expression, Group):
+        return Group(tuple(map(change, expression.items)), expression.is_list)
+    if isinstance(expression, Comprehension):
+        sources = tuple(map(change, expression.sources))
+        return replace(expression, template=change(expression.template), sources=sources)
+    return expression
+
+
 def operands(expression: Any) -> Iterator[Value]:
     """Yield the values that an expression reads, in order."""
     if isinstance(expression, Value):
         yield expression
-    elif isinstance(expression, tuple | list):
-        for each in expression:
-            yield from operands(each)
-    elif isinstance(expression, Apply):
-        yield from operands(expression.args)
-    elif isinstance(expression, Call):
-        yield from operands(expression.args)
-        yield from operands([v for _, v in expression.kwargs])
-    elif isinstance(expression, Infix):
-        yield from operands((expression.left, expression.right))
-    elif isinstance(expression, Item):
-        yield from operands((expression.value, expression.index))
-    elif isinstance(expression, Group):
-        yield from operands(expression.items)
+    for part in parts(expression):
+        yield from operands(part)

@@ -97,8 +97,8 @@ class _Merger:
     def _merge_literals(self, a: Const, b: Any) -> Any:
         if not isinstance(b, Const) or a.role != b.role:
             raise Mismatch
-        if same_literal(a.value, b.value):
-            return a
+        if same_literal(a.value, b.value) and not isinstance(a.value, Name):
+            return a  # a name is a parameter of the class that has the instances
         slot = self._new_slot(a.role, a.value)
         self.row[slot.number] = b.value
         return slot
@@ -137,6 +137,8 @@ class _Merger:
             elif isinstance(module, OptionalModule):
                 self._set_flag(module.flag, False)
                 members.append((name, module))
+            elif "." in name:  # of a list
+                raise Mismatch
             else:
                 flag: Any = self._new_slot("flag", True)
                 self._set_flag(flag, False)
@@ -234,7 +236,7 @@ def choose_parameters(template: Template) -> Signature:
     """Return the parameters that the slots of a template need."""
     groups = _group_slots(template)
     texts: dict[int, Any] = {}
-    for group in [g for g in groups if len(_distinct(g.values)) == 1]:
+    for group in [g for g in groups if _is_fixed(_distinct(g.values))]:
         groups.remove(group)
         texts |= dict.fromkeys(group.slots, Const(_distinct(group.values)[0], group.role))
     channels = [g for g in groups if g.role.startswith(CHANNELS)]
@@ -301,6 +303,10 @@ def _distinct(values: List[Any]) -> list[Any]:
         if value is not MISSING and not any(same_literal(value, u) for u in unique):
             unique.append(value)
     return unique
+
+
+def _is_fixed(distinct: list[Any]) -> bool:
+    return len(distinct) == 1 and not isinstance(distinct[0], Name)
 
 
 def _fits(a: List[Any], b: List[Any]) -> bool:

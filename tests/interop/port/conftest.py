@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mxnet.interop.port.comparison import verify
+from mxnet.interop.comparison import isolated
 from tests import without_mxnet
 
 
@@ -19,7 +19,7 @@ def _forked_checks(
     """Run checks in forks, but in tests marked with `new_interpreter`."""
     if "new_interpreter" not in request.fixturenames:
         stand_in = SimpleNamespace(run=without_mxnet.run, TimeoutExpired=subprocess.TimeoutExpired)
-        monkeypatch.setattr(verify, "subprocess", stand_in)
+        monkeypatch.setattr(isolated, "subprocess", stand_in)
     yield
 
 

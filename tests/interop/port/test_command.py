@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import json
+import random
+import shutil
 from pathlib import Path
 
 import pytest
 
 import mxnet as mx
 from mxnet.interop.port.build import draft_symbol
+from mxnet.interop.port.comparison.verify import Verifier
+from mxnet.interop.port.porting import FILES
 from mxnet.interop.port.text.file import write_file
 from mxnext_cli import main
 
+from ..damage import damaged
 from . import symbols
 
 
@@ -85,3 +91,78 @@ def test_outputs_cut_the_network(model: Path) -> None:
     assert "fc2" not in text
     arguments[3] = "absent"
     assert main(["port", str(model), *arguments, "--force"]) == 2
+
+
+@pytest.mark.parametrize("suffix", ["-symbol.json", "-0003.params"])
+def test_damaged_files_are_ported_or_refused(
+    model: Path, suffix: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever bytes are changed, there is a whole folder, or a short error and no file."""
+    monkeypatch.setattr(Verifier, "run", lambda self, report, given: None)
+    file, rng = Path(f"{model}{suffix}"), random.Random(0)
+    content, before = file.read_bytes(), sorted(p.name for p in model.parent.iterdir())
+    refused = 0
+    for i in range(60):
+        folder = model.parent / "out"
+        file.write_bytes(damaged(content, rng))
+        status = main(["port", str(model), "--shape", "data=2,5", "--output", str(folder)])
+        shown = capsys.readouterr().err
+        if status == 0:
+            assert sorted(p.name for p in folder.iterdir()) == sorted(FILES), i
+            ast.parse((folder / "model.py").read_text())
+            shutil.rmtree(folder)
+        else:
+            refused += 1
+            assert 0 < len(shown.splitlines()) < 20, shown
+            assert "Traceback" not in shown
+        assert sorted(p.name for p in model.parent.iterdir()) == before
+    assert refused > 20
+
+
+HOSTILE = {
+    "a cycle": {"nodes": [{"op": "relu", "name": "a", "inputs": [[0, 0, 0]]}], "heads": [[0, 0]]},
+    "an entry behind the end": {
+        "nodes": [{"op": "null", "name": "data", "inputs": []}], "heads": [[2**31, 0]]
+    },
+    "a huge layer": {
+        "nodes": [
+            {"op": "null", "name": "data", "inputs": []},
+            {"op": "null", "name": "w", "inputs": []},
+            {"op": "FullyConnected", "name": "fc", "inputs": [[0, 0, 0], [1, 0, 0]],
+             "attrs": {"num_hidden": str(2**40), "no_bias": "True"}},
+        ],
+        "heads": [[2, 0, 0]],
+    },
+    "huge zeros": {
+        "nodes": [
+            {"op": "null", "name": "data", "inputs": []},
+            {"op": "_zeros", "name": "z", "inputs": [], "attrs": {"shape": f"({2**31}, {2**20})"}},
+            {"op": "broadcast_add", "name": "sum", "inputs": [[0, 0, 0], [1, 0, 0]]},
+        ],
+        "heads": [[2, 0, 0]],
+    },
+    "a long name": {
+        "nodes": [
+            {"op": "null", "name": "data", "inputs": []},
+            {"op": "no_such_operator" * 4000, "name": "x", "inputs": [[0, 0, 0]]},
+        ],
+        "heads": [[1, 0, 0]],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_hostile_symbols_are_refused_on_one_screen(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = {"arg_nodes": [0], "node_row_ptr": [0], **HOSTILE[name]}
+    (tmp_path / "net-symbol.json").write_text(json.dumps(graph))
+    mx.nd.save(str(tmp_path / "net-0000.params"), {"arg:w": mx.nd.ones((1, 5))})
+    folder = tmp_path / "out"
+    arguments = ["--shape", "data=2,5", "--output", str(folder)]
+    assert main(["port", str(tmp_path / "net"), *arguments]) != 0
+    shown = capsys.readouterr().err
+    assert 0 < len(shown.splitlines()) < 20
+    assert len(shown) < 4000
+    assert "Traceback" not in shown
+    assert not folder.exists()

@@ -57,6 +57,17 @@ def test_multibox_prior(ratios: tuple) -> None:
     )
 
 
+@pytest.mark.parametrize("shape", ["center", "corner"])
+def test_box_decode(shape: str) -> None:
+    offsets, anchors = numbers(2, 5, 4), random_boxes(1, 5).astype(np.float32)
+    reference = mx.nd.contrib.box_decode(
+        mx.nd.array(offsets), mx.nd.array(anchors), 0.1, 0.2, 0.3, 0.4, clip=0.2, format=shape
+    )
+    stds = (0.1, 0.2, 0.3, 0.4)
+    tensors = torch.from_numpy(offsets), torch.from_numpy(anchors)
+    compare(boxes.box_decode(*tensors, stds, 0.2, shape == "center"), reference)
+
+
 def test_multibox_detection() -> None:
     scores = uniform(2, 4, 15)
     scores /= scores.sum(1, keepdims=True)

@@ -7,15 +7,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mxnet as mx
 from mxnet.gluon import nn
 from mxnet.gluon.model_zoo import vision
 from mxnet.interop.port.build import Draft, draft_block, draft_symbol
+from mxnet.interop.port.comparison.reference import Reference
 from mxnet.interop.port.rows import PORT_ROWS
 from mxnet.interop.port.text.file import write_file
-from mxnet.interop.port.tree import Layer
+from mxnet.interop.port.tree import Const, Infix, Layer
 from mxnet.ops import registry
 
 from . import blocks, symbols
@@ -156,6 +158,57 @@ def test_parameters_without_gradient_are_frozen() -> None:
     assert 'for name in ("0.weight", "0.bias"):' in text_of(draft_block(net, [(2, 4)]))
 
 
+def text_of_block(name: str) -> str:
+    build, shapes = blocks.BLOCKS[name]
+    return text_of(draft_block(blocks.initialized(build), shapes))
+
+
+def test_blocks_of_a_list_become_a_list_and_a_loop() -> None:
+    text = text_of_block("encoder")
+    assert "self.cells = nn.ModuleList(FusedAttention() for _ in range(3))" in text
+    assert "        for layer in self.cells:\n            out = layer(out, out1)\n" in text
+
+
+def test_predictors_side_by_side_become_comprehensions() -> None:
+    text = text_of_block("detector")
+    assert text.count("for layer, value in zip(self.boxes, features)") == 1
+    assert "i : i + 1" in text
+    assert "class Predictor" not in text, "a class around one layer"
+
+
+def test_constants_become_buffers() -> None:
+    text = text_of_block("detector")
+    assert 'self.register_buffer("anchors"' in text
+    assert "requires_grad_(False)" not in text
+
+
+def test_symbol_blocks_nest_as_symbols_do() -> None:
+    assert "self.stage2 = Stage(4, 6)" in text_of_block("detector")
+
+
+def test_parameters_that_are_only_rearranged_become_those_of_a_layer() -> None:
+    text = text_of_block("encoder")
+    assert "self.linear = nn.Linear(8, 24)" in text
+    assert "nn.Parameter" not in text
+
+
+def test_names_of_a_list_do_not_hide_attributes() -> None:
+    text = text_of_block("crossed")
+    assert "self.layer1(self.layer0(x)) + x" in text
+
+
+def test_values_of_the_enclosing_class_become_parameters() -> None:
+    text = text_of_block("inception")
+    assert "ConvBlock(in_channels, mid_channels2, out_channels // 2)" in text
+    assert text.count("def __init__(self, in_channels: int, mid_channels: int, out_channels") == 1
+
+
+def test_dropout_of_axes_and_states_are_written() -> None:
+    text = text_of_block("locked_language_model")
+    assert "self.dropout = LockedDropout(0.2)" in text
+    assert "return out, state[0], state[1], state2[0], state2[1]" in text
+
+
 def test_operators_without_a_row_are_named() -> None:
     symbol = mx.sym.linalg.potrf(mx.sym.Variable("data"), name="cholesky")
     with pytest.raises(mx.convert.UnsupportedTorch, match=r"_linalg_potrf \(node 'cholesky'\)"):
@@ -199,6 +252,49 @@ def test_detections_are_compared_as_sets() -> None:
     report = mx.convert.port(symbol, None, shapes, symbols.random_parameters(symbol, shapes))
     assert report.passed
     assert any("sets of rows" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("name", ["crossed", "detector", "inception", "locked_language_model"])
+def test_blocks_compute_the_same(name: str) -> None:
+    build, shapes = blocks.BLOCKS[name]
+    assert mx.convert.port(blocks.initialized(build), None, shapes).passed
+
+
+def test_suppressions_are_compared_before_and_behind() -> None:
+    build, shapes = blocks.BLOCKS["detector"]
+    report = mx.convert.port(blocks.initialized(build), None, shapes)
+    assert [row.check for row in report.rows][:2] == ["inputs of suppression", "outputs"]
+    assert report.rows[0].values == 7
+
+
+def test_wrong_boxes_before_a_suppression_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    softmax = registry.get("softmax")
+    correct = PORT_ROWS[softmax]
+
+    def wrong(w: Any, call: Any, *inputs: Any) -> Any:
+        return w.add(Infix("*", correct(w, call, *inputs), Const(1.001)))
+
+    monkeypatch.setitem(PORT_ROWS, softmax, wrong)
+    build, shapes = blocks.BLOCKS["detector"]
+    with pytest.raises(mx.convert.ConversionError, match="inputs of suppression differ"):
+        mx.convert.port(blocks.initialized(build), None, shapes)
+
+
+def test_lengths_and_indices_are_in_range() -> None:
+    """Random numbers as lengths would mask everything, and compare nothing."""
+    build, shapes = blocks.BLOCKS["encoder"]
+    draft = draft_block(blocks.initialized(build), shapes)
+    reference = Reference(draft.model)
+    assert sorted(reference.ranges.values()) == [(0, 12), (1, 7)]
+    training = reference.train()
+    assert all(np.abs(g).max() > 0 for n, g in training.gradients.items() if "key" not in n)
+    assert mx.convert.port(blocks.initialized(build), None, shapes).passed
+
+
+def test_outputs_that_are_constant_are_reported() -> None:
+    net = nn.HybridLambda(lambda F, x: F.broadcast_mul(x, F.zeros_like(x)))
+    report = mx.convert.port(net, None, [(2, 3)])
+    assert any("same number everywhere" in note for note in report.notes)
 
 
 def test_recurrent_layers_and_tied_weights_train_alike() -> None:

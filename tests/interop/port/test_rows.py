@@ -91,6 +91,27 @@ CASES: dict[str, tuple[Any, dict[str, tuple]]] = {
     "sum": (sym.sum(x), ROWS),
     "max": (sym.max(x, axis=1), ROWS),
     "norm by squares": (sym.sqrt(sym.sum(sym.square(x), axis=-1)), ROWS),
+    "where of several tests": (
+        sym.where(sym.broadcast_greater(x, y), sym.slice_like(x, y * 0), sym.reshape_like(y, x)),
+        PAIR,
+    ),
+    "reshape like parts": (
+        sym.reshape_like(x, y, lhs_begin=1, lhs_end=2, rhs_begin=1, rhs_end=3),
+        {"x": (2, 6, 4), "y": (2, 2, 3)},
+    ),
+    "repeat all": (sym.repeat(x, repeats=2), ROWS),
+    "limits": (sym.maximum(x, 0.1) + sym.minimum(x, 0.2), ROWS),
+    "masked softmax": (
+        sym.softmax(x, y, axis=-1, use_length=True),
+        {"x": (3, 6), "y": (3,)},
+    ),
+    "box decode": (
+        sym.contrib.box_decode(x, y, std0=0.1, std2=0.2, clip=0.3),
+        {"x": (2, 5, 4), "y": (1, 5, 4)},
+    ),
+    "shape": (sym.cast(sym.shape_array(x), dtype="float32"), IMAGE),
+    "arange": (sym.broadcast_add(x, sym.arange(6)), ROWS),
+    "common type": (sym.add_n(*sym.amp_multicast(x, y, num_outputs=2)), PAIR),
     "where": (sym.where(x > 0, x, y), PAIR),
     "compare": (sym.broadcast_greater(x, y) + (x < 0.5), PAIR),
     "arithmetic": ((1 - x) * 2 / (y * y + 3) - (-x) ** 2, PAIR),

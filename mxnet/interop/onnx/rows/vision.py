@@ -337,20 +337,20 @@ def box_decode(g: Builder, call: Call, data: str, anchors: str) -> str:
     return g.Concat(g.Sub(middle, half), g.Add(middle, half), axis=-1)
 
 
-def _apart_by_class(g: Builder, boxes: str, ids: str) -> str:
-    """Shift the boxes of each class to a separate region, so that only equal classes overlap."""
-    high = g.reduce("ReduceMax", boxes, None, False)
-    low = g.reduce("ReduceMin", boxes, None, False)
-    distance = g.Add(g.Sub(high, low), g.scalar(1, FLOAT))
-    return g.Add(boxes, g.Mul(ids, distance))
+def keep_mask(g: Builder, boxes: str, scores: str, threshold: float, ids: str = "") -> str:
+    """Return 1 for boxes ``(batch, n, 4)`` that survive, 0 for others, as ``(batch, n)``.
 
-
-def keep_mask(g: Builder, boxes: str, scores: str, threshold: float) -> str:
-    """Return 1 for boxes ``(batch, n, 4)`` that survive, 0 for others, as ``(batch, n)``."""
+    With `ids`, of the same shape, only boxes of one class suppress each other.
+    """
+    by_class = g.unsqueeze(scores, 1)
+    if ids:
+        classes = g.reshape(g.Unique(ids, sorted=1), [1, -1, 1])
+        is_class = g.Equal(g.unsqueeze(ids, 1), classes)
+        by_class = g.Where(is_class, by_class, g.scalar(LOWEST, FLOAT))
     most = g.size_of(boxes, 1)
     chosen = g.NonMaxSuppression(
         boxes,
-        g.unsqueeze(scores, 1),
+        by_class,
         most,
         g.array(np.array([threshold], np.float32)),
         g.array(np.array([LOWEST / 2], np.float32)),
@@ -391,8 +391,7 @@ def _candidates(g: Builder, call: Call, rows: str) -> str:
     if a["id_index"] >= 0:
         ids = _column(g, rows, a["id_index"])
         valid = g.And(valid, g.Not(g.Equal(ids, g.scalar(a["background_id"], FLOAT))))
-    score = g.Where(valid, score, g.scalar(LOWEST, FLOAT))
-    return _limit_scores(g, score, a["topk"], call.shape[-2])
+    return g.Where(valid, score, g.scalar(LOWEST, FLOAT))
 
 
 @row("_contrib_box_nms", first_suffix=lambda call: "0")
@@ -408,18 +407,24 @@ def box_nms(g: Builder, call: Call, data: str) -> str:
     if call.ndim == 2:
         rows = g.unsqueeze(data, 0)
     start = a["coord_start"]
-    score = _candidates(g, call, rows)
+    score, rest = _candidates(g, call, rows), ""
+    if a["topk"] > 0 and (count == 0 or a["topk"] < count):
+        score, indices = _best(g, score, g.ints(a["topk"]))
+        rest = g.slice(rows, [a["topk"]], [FAR], [1])  # its shape is that of the empty rows
+        rows = rows_at(g, rows, indices)
     boxes = g.slice(rows, [start], [start + 4], [2])
     corners = to_corners(g, boxes) if a["in_format"] == "center" else boxes
-    if a["id_index"] >= 0 and not a["force_suppress"]:
-        ids = g.slice(rows, [a["id_index"]], [a["id_index"] + 1], [2])
-        corners = _apart_by_class(g, corners, ids)
-    is_kept = g.Greater(keep_mask(g, corners, score, a["overlap_thresh"]), g.scalar(0, FLOAT))
+    is_by_class = a["id_index"] >= 0 and not a["force_suppress"]
+    ids = _column(g, rows, a["id_index"]) if is_by_class else ""
+    mask = keep_mask(g, corners, score, a["overlap_thresh"], ids)
+    is_kept = g.Greater(mask, g.scalar(0, FLOAT))
     score = g.Where(is_kept, score, g.scalar(LOWEST, FLOAT))
     values, indices = _best(g, score, g.size_of(rows, 1))
     output = _convert(g, call, rows_at(g, rows, indices))
     is_real = g.unsqueeze(g.Greater(values, g.scalar(LOWEST / 2, FLOAT)), 2)
     output = g.Where(is_real, output, g.scalar(-1, FLOAT))
+    if rest:
+        output = g.Concat(output, g.Expand(g.scalar(-1, FLOAT), g.Shape(rest)), axis=1)
     return output if call.ndim == 3 else g.Reshape(output, g.Shape(data))
 
 
@@ -468,9 +473,9 @@ def multibox_detection(g: Builder, call: Call, prob: str, loc: str, anchor: str)
     is_real = g.Greater(values, g.scalar(LOWEST / 2, FLOAT))
     limited = _limit_scores(g, values, a["nms_topk"], call.shapes[0][2])
     corners = g.slice(rows, [2], [6], [2])
-    if not a["force_suppress"]:
-        corners = _apart_by_class(g, corners, g.slice(rows, [0], [1], [2]))
-    is_kept = g.Greater(keep_mask(g, corners, limited, a["nms_threshold"]), g.scalar(0, FLOAT))
+    ids = "" if a["force_suppress"] else _column(g, rows, 0)
+    mask = keep_mask(g, corners, limited, a["nms_threshold"], ids)
+    is_kept = g.Greater(mask, g.scalar(0, FLOAT))
     is_kept = g.And(is_kept, g.Greater(limited, g.scalar(LOWEST / 2, FLOAT)))
     minus = g.scalar(-1, FLOAT)
     first = g.Where(g.unsqueeze(is_kept, 2), g.slice(rows, [0], [1], [2]), minus)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ from ....error import InvalidValue, MXNetError
 from ....graph import Node
 from ....graph.graph import Graph, compose, topological
 from ....graph.passes.infer import infer_shapes
+from ....ops.nn.activation import softmax
 from ....ops.nn.dropout import dropout
 from ....ops.nn.loss_outputs import logistic_regression_output, softmax_output, svm_output
 from ....ops.nn.recurrent import rnn
+from ....ops.nn.sequence import sequence_last, sequence_mask, sequence_reverse
 from ....ops.tensor.indexing import embedding, one_hot, pick, take
 from ....symbol import Symbol
 from ...source import Model, test_inputs
@@ -30,6 +32,8 @@ STEPS = 5
 MIN_BATCH = 4  # of training
 STEP_SIZE = 0.0001  # of the first step, relative to the largest parameter
 INDEX_READERS = (embedding, take, one_hot, pick)
+LENGTH_READERS = (sequence_mask, sequence_last, sequence_reverse, softmax, rnn)
+LENGTHS = ("sequence_length", "length")
 BINARY = logistic_regression_output
 CLASSIFIERS = (softmax_output, svm_output)
 DROPS = (dropout, rnn)
@@ -60,7 +64,8 @@ class Reference:
         self.frozen = set(frozen)
         self.trainer = trainer or model  # with output layers
         self.labels = list(labels)
-        self.indices = _index_sizes(self.trainer)
+        shapes = infer_shapes(self.trainer.graph, self._known_shapes()).values
+        self.ranges = _ranges(self.trainer, shapes)
 
     # -- inputs -----------------------------------------------------------------------------
 
@@ -74,10 +79,10 @@ class Reference:
         return {**cases, **given}
 
     def _in_range(self, feed: Arrays) -> Arrays:
-        """Return inputs in which indices are random rows of the table that they index."""
+        """Return inputs in which indices and lengths are random, within what they may be."""
         rng = np.random.RandomState(0)
         return {
-            n: rng.randint(0, self.indices[n], a.shape).astype(a.dtype) if n in self.indices else a
+            n: rng.randint(*self.ranges[n], a.shape).astype(a.dtype) if n in self.ranges else a
             for n, a in feed.items()
         }
 
@@ -86,6 +91,10 @@ class Reference:
     def predict(self, feed: Arrays) -> list[np.ndarray]:
         """Return the outputs in prediction."""
         return self.model.run(feed)
+
+    def inputs_of(self, node: Node, feed: Arrays) -> list[np.ndarray]:
+        """Return what a node reads in prediction."""
+        return replace(self.model, symbol=Symbol(list(node.inputs))).run(feed)
 
     def internals(self, feed: Arrays, train: bool) -> Arrays:
         """Return the outputs of all nodes, by their names."""
@@ -239,20 +248,26 @@ def without_dropout(graph: Graph) -> list[Any]:
     return heads
 
 
-def _index_sizes(model: Model) -> dict[str, int]:
-    """Return the number of rows that integer-like inputs index."""
-    sizes: dict[str, int] = {}
+def _ranges(model: Model, shapes: Mapping[Node, Any]) -> dict[str, tuple[int, int]]:
+    """Return the ranges of inputs that are rows of a table, or lengths of sequences."""
+    ranges: dict[str, tuple[int, int]] = {}
     params = model.params
     for node in model.graph.nodes:
-        if node.op not in INDEX_READERS:
+        if node.op not in (*INDEX_READERS, *LENGTH_READERS):
             continue
         for index, entry in enumerate(node.inputs):
             source = entry.node
             while source.op is not None and len(source.inputs) == 1:
                 source = source.inputs[0].node
-            if source.op is None and source.name not in params:
-                sizes[source.name] = _rows(node, index, params)
-    return {n: s for n, s in sizes.items() if s > 0}
+            if source.op is not None or source.name in params:
+                continue
+            if node.op in INDEX_READERS:
+                ranges[source.name] = 0, _rows(node, index, params)
+            elif node.input_names[index] in LENGTHS:
+                data = node.inputs[0]
+                sizes = shapes[data.node][data.index] or (0,)
+                ranges[source.name] = 1, sizes[node.typed.get("axis", 0)] + 1
+    return {n: (low, high) for n, (low, high) in ranges.items() if high > low}
 
 
 def _sources(entries: Any) -> set[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,13 +14,15 @@ import numpy as np
 import torch
 
 from ....formats import safetensors_file
-from ...source import ConversionError
-from ..weights import Layout
+from ...comparison.isolated import run_program
+from ...source import ConversionError, columns_of
+from ..text.file import FileParts
 from .reference import STEPS, Arrays, Reference, Training
 
 PROGRAM = Path(__file__).with_name("check_module.py")
 TIMEOUT = 3600  # seconds
 CHECKS = ("outputs", "training", "compilers")
+SUPPRESSED = "inputs of suppression"
 # Training is compared in double precision, where rounding cannot hide a difference.
 TRAINING_TOLERANCE = {"float64": 1e-6, "float32": 1e-2}
 
@@ -105,18 +105,25 @@ class Verifier:
     """Writes what the checking process needs, runs it, and reads what it measured."""
 
     def __init__(
-        self, folder: Path, reference: Reference, layout: Layout, tolerance: float
+        self, folder: Path, reference: Reference, parts: FileParts, tolerance: float
     ) -> None:
-        self.folder, self.reference, self.layout = folder, reference, layout
+        self.folder, self.reference, self.layout = folder, reference, parts.layout
+        self.suppressions = parts.suppressions
         self.tolerance, self.has_loss = tolerance, reference.has_loss
         self.names = [n.name for n in reference.model.inputs]
         self.training: Training | None = None
+        self._constant_outputs: list[int] = []
 
     def run(self, report: PortReport, given: dict[str, Arrays]) -> None:
         """Fill a report, or raise the error that names the first layer that differs."""
         checks = list(CHECKS)
         cases = self.reference.cases(given)
         self._write_cases(cases)
+        if self._constant_outputs:
+            report.notes.append(
+                f"Outputs {self._constant_outputs} were the same number everywhere on all inputs "
+                "that were compared: give inputs for which they are not, with --input."
+            )
         reason = self._write_training()
         if reason is not None:
             checks.remove("training")
@@ -141,11 +148,19 @@ class Verifier:
 
     def _write_cases(self, cases: dict[str, Arrays]) -> None:
         tensors: dict[str, Any] = {}
+        varying: set[int] = set()
         for case, feed in cases.items():
             for i, name in enumerate(self.names):
                 tensors[f"{case}/in/{i}"] = torch.from_numpy(np.ascontiguousarray(feed[name]))
             for i, output in enumerate(self.reference.predict(feed)):
                 tensors[f"{case}/out/{i}"] = torch.from_numpy(np.ascontiguousarray(output))
+                if output.size and (output != output.flat[0]).any():
+                    varying.add(i)
+            for i, (_, node) in enumerate(self.suppressions):
+                for j, array in enumerate(self.reference.inputs_of(node, feed)):
+                    tensors[f"{case}/rows/{i}/{j}"] = torch.from_numpy(np.ascontiguousarray(array))
+        heads = range(len(self.reference.model.graph.heads))
+        self._constant_outputs = [i for i in heads if i not in varying]
         safetensors_file.write(self.folder / "cases.safetensors", tensors)
 
     def _write_training(self) -> str | None:
@@ -191,6 +206,7 @@ class Verifier:
             "inputs": len(self.names),
             "cases": cases,
             "sets": self.reference.model.sets,
+            "suppressions": [(name, columns_of(node)) for name, node in self.suppressions],
             "labels": 0 if training is None else len(training.labels),
             "has_loss": self.has_loss,
             "steps": STEPS,
@@ -206,28 +222,12 @@ class Verifier:
     def _run(self, checks: Sequence[str]) -> Any:
         command = [sys.executable, str(PROGRAM), str(self.folder), *checks]
         settings = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT,
-                env=settings, cwd=self.folder,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            raise ConversionError(
-                f"the ported model ran for more than {TIMEOUT} seconds and was stopped."
-            ) from None
-        if done.returncode == 0:
-            return json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
-        at = (done.stdout.strip().splitlines() or ["it was loaded"])[-1]
-        if done.returncode < 0:
-            name = signal.Signals(-done.returncode).name
-            raise ConversionError(f"the ported model crashed its process ({name}) in {at}.")
-        errors = done.stderr.strip().splitlines() or ["no message"]
-        shown = "\n".join(line[:300] for line in errors[-6:])
-        raise ConversionError(f"the ported model failed in {at}; nothing was written:\n{shown}")
+        run_program(command, "the ported model", TIMEOUT, settings, shown=6)
+        return json.loads((self.folder / "results.json").read_text(encoding="utf-8"))
 
     def _fill(self, report: PortReport, rows: list[dict[str, Any]]) -> None:
         training = 0.0 if self.training is None else TRAINING_TOLERANCE[self.training.dtype]
-        exact = ("outputs", "torch.compile", "torch.export")
+        exact = ("outputs", SUPPRESSED, "torch.compile", "torch.export")
         for check in dict.fromkeys(row["check"] for row in rows):
             of = [row for row in rows if row["check"] == check]
             worst = max(of, key=lambda row: row["error"])
@@ -238,7 +238,10 @@ class Verifier:
         if self.training is not None:
             report.notes.append(f"Training was compared in {self.training.dtype}, without dropout.")
         if self.reference.model.sets:
-            report.notes.append("Detections were compared as sets of rows.")
+            report.notes.append(
+                "Detections were compared as sets of rows, given the same rows before suppression: "
+                "rounding decides which of two boxes with nearly equal scores is kept."
+            )
         if self.layout.norms:
             report.notes.append(
                 "torch's running variance is unbiased (n - 1 in the divisor), MXNet's is biased "

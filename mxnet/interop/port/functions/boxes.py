@@ -127,3 +127,21 @@ def multibox_detection(
     label = torch.where(keep, head[..., 0], -1.0)
     label = torch.cat([label, torch.full_like(rows[:, head.shape[1] :, 0], -1.0)], 1)
     return torch.cat([label[..., None], rows[..., 1:]], -1)
+
+
+@torch.no_grad()
+def box_decode(
+    offsets: Tensor,
+    anchors: Tensor,
+    stds: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0),
+    clip: float = -1.0,
+    from_center: bool = True,
+) -> Tensor:
+    """Return the corners of boxes that lie at offsets from anchors."""
+    center, size = anchors.split(2, -1)
+    if not from_center:
+        center, size = (center + size) / 2, size - center
+    move, growth = (offsets * offsets.new_tensor(stds)).split(2, -1)
+    growth = growth.clamp(max=clip) if clip > 0 else growth
+    center, half = move * size + center, growth.exp() * size / 2
+    return torch.cat([center - half, center + half], -1)

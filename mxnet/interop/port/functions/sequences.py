@@ -15,6 +15,14 @@ def sequence_mask(
     return torch.where(inside, x, value)
 
 
+def masked_softmax(x: Tensor, lengths: Tensor, dim: int = -1) -> Tensor:
+    """Return the softmax of the first `lengths` numbers along an axis, and 0 behind."""
+    steps = torch.arange(x.shape[dim], device=x.device)
+    inside = (steps < lengths[..., None]).movedim(-1, dim)
+    x = x.masked_fill(~inside, torch.finfo(x.dtype).min)
+    return x.softmax(dim).masked_fill(~inside, 0.0)
+
+
 def attention_scores(qkv: Tensor, heads: int) -> Tensor:
     """Return scores of interleaved queries and keys: (length, batch, 3 * size)."""
     length, batch, width = qkv.shape

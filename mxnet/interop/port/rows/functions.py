@@ -108,6 +108,20 @@ def box_iou(w: StepWriter, call: Any, a: Any, b: Any) -> Any:
     return w.add(Call(w.use_function("box_iou", "boxes"), (a, b)))
 
 
+@row("_contrib_box_decode")
+def box_decode(w: StepWriter, call: Any, offsets: Any, anchors: Any) -> Any:
+    """The function `box_decode`."""
+    a = call.attrs
+    options = _options(
+        {
+            "stds": (tuple(float(a[f"std{i}"]) for i in range(4)), (1.0,) * 4),
+            "clip": (float(a["clip"]), -1.0),
+            "from_center": (a["format"] == "center", True),
+        }
+    )
+    return w.add(Call(w.use_function("box_decode", "boxes"), (offsets, anchors), options))
+
+
 @row("ROIPooling")
 def roi_pooling(w: StepWriter, call: Any, x: Any, regions: Any) -> Any:
     """The function `roi_pooling`."""

@@ -194,15 +194,18 @@ def instance_norm(w: StepWriter, call: PortCall, x: Any, gamma: Any, beta: Any) 
 
 @row("Embedding")
 def embedding(w: StepWriter, call: PortCall, x: Any, weight: Source) -> Any:
-    """nn.Embedding; MXNet takes floats as indices and clips them."""
+    """nn.Embedding; MXNet takes floats as indices, and clips those outside of the table."""
     rows, width = call.rank_checked(1)
     args = (
         required("num_embeddings", rows, "rows"),
         channels_out(width, "embedding_dim"),
     )
-    if call.dtypes[0].is_floating_point:
+    numbers = w.definition(x)
+    if isinstance(numbers, Call) and numbers.function == "torch.arange":
+        kwargs = tuple((k, v) for k, v in numbers.kwargs if k != "dtype")
+        x = w.add(Call(numbers.function, numbers.args, kwargs))
+    elif call.dtypes[0].is_floating_point:
         x = w.add(Call(".long", (x,)))
-    x = w.add(Call(".clamp", (x, Const(0), Const(rows - 1, "rows:last"))))
     return w.layer(call, "nn.Embedding", args, {"weight": weight}, x)
 
 
@@ -213,10 +216,12 @@ def dropout(w: StepWriter, call: PortCall, x: Any) -> Any:
     if a["mode"] == "always":
         p = Const(float(a["p"]), "rate")
         return w.add(Call("F.dropout", (x, p), (("training", Const(True)),)))
-    if a["axes"]:
-        raise w.unsupported(call, "drops whole axes; nn.Dropout drops elements.")
     if not a["p"]:
         return x
+    if a["axes"]:
+        name = w.use_function("LockedDropout", "locked_dropout")
+        args = (required("p", float(a["p"]), "rate"), option("dim", tuple(a["axes"]), (0,)))
+        return w.layer(call, name, args, {}, x)
     return w.layer(call, "nn.Dropout", (required("p", float(a["p"]), "rate"),), {}, x)
 
 
@@ -363,7 +368,14 @@ def reshape(w: StepWriter, call: PortCall, x: Any) -> Any:
             return w.add(Call("torch.flatten", (x, Const(1))))
     else:
         sizes = _open_sizes(w, x, shape, target)
+    before = w.definition(x)
+    if isinstance(before, Call) and before.function == ".reshape" and all(map(_is_fixed, sizes)):
+        x = before.args[0]  # two reshapes are one
     return w.add(Call(".reshape", (x, *sizes)))
+
+
+def _is_fixed(size: Any) -> bool:
+    return isinstance(size, Const)
 
 
 def _open_sizes(w: StepWriter, x: Any, shape: Any, target: Any) -> list[Any]:
@@ -384,42 +396,22 @@ def transpose(w: StepWriter, call: PortCall, x: Any) -> Any:
     return w.add(Call(".permute", (x, *(Const(n) for n in axes))))
 
 
-@row("SwapAxis")
-def swap_axis(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """Transpose."""
-    return w.add(Call(".transpose", (x, Const(call.attrs["dim1"]), Const(call.attrs["dim2"]))))
-
-
-@row("expand_dims")
-def expand_dims(w: StepWriter, call: PortCall, x: Any) -> Any:
-    """Unsqueeze."""
-    return w.add(Call(".unsqueeze", (x, Const(call.attrs["axis"]))))
-
-
-@row("add_n")
-def add_n(w: StepWriter, call: PortCall, *xs: Any) -> Any:
-    """A sum."""
-    total = xs[0]
-    for x in xs[1:]:
-        total = w.add(Infix("+", total, x))
-    return total
-
-
 def _comparison(name: str, sign: str) -> None:
     @row(name)
     def build(w: StepWriter, call: PortCall, a: Any, b: Any) -> Any:
         return w.add(Call(".to", (w.add(Infix(sign, a, b)), Const(call.out_dtypes[0]))))
 
 
-for _name, _sign in (
-    ("broadcast_greater", ">"),
-    ("broadcast_greater_equal", ">="),
-    ("broadcast_lesser", "<"),
-    ("broadcast_lesser_equal", "<="),
-    ("broadcast_equal", "=="),
-    ("broadcast_not_equal", "!="),
-):
-    _comparison(_name, _sign)
+COMPARISONS = {
+    "greater": ">",
+    "greater_equal": ">=",
+    "lesser": "<",
+    "lesser_equal": "<=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+for _name, _sign in COMPARISONS.items():
+    _comparison(f"broadcast_{_name}", _sign)
 
 
 @row("L2Normalization")
@@ -464,7 +456,10 @@ def rnn(w: StepWriter, call: PortCall, x: Any, parameters: Any, *states: Any) ->
         args.append(option("nonlinearity", "relu", "tanh"))
     if a["projection_size"]:
         args.append(option("proj_size", a["projection_size"], 0, "channels:out"))
-    indices = w.gather(call, 1)
+    try:
+        indices = w.gather(call, 1)
+    except NoRow:
+        raise w.unsupported(call, "reads parameters that are computed.") from None
     packed: Any = indices.index
     pieces = unpack_parameters(packed, *sizes, GATES[a["mode"]], a["projection_size"])
     tensors = dict(zip(_rnn_names(a, directions), pieces, strict=True))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...to_torch import TorchCall
 from ...torch_rows import NoRow
-from ..tree import Call, Const, Infix, Item, Value
-from .layers import row
+from ..tree import Call, Const, Group, Infix, Item, Slice, Value
+from .layers import COMPARISONS, row
 
 if TYPE_CHECKING:
     from ..steps import StepWriter
@@ -86,6 +86,15 @@ def clip(w: StepWriter, call: Any, x: Any) -> Any:
     return w.add(Call(".clamp", (x, Const(low), Const(high))))
 
 
+@row("_maximum_scalar", "_minimum_scalar")
+def limit(w: StepWriter, call: Any, x: Any) -> Any:
+    """Clamp at one side."""
+    if not call.is_float:
+        raise NoRow
+    side = "min" if call.op.name == "_maximum_scalar" else "max"
+    return w.add(Call(".clamp", (x,), ((side, Const(float(call.attrs["scalar"]))),)))
+
+
 @row("SoftmaxActivation")
 def softmax_activation(w: StepWriter, call: Any, x: Any) -> Any:
     """F.softmax over channels or over all axes but the first."""
@@ -98,20 +107,18 @@ def softmax_activation(w: StepWriter, call: Any, x: Any) -> Any:
 def softmax(w: StepWriter, call: Any, x: Any, length: Any = None) -> Any:
     """F.softmax or F.log_softmax."""
     a = call.attrs
-    if length is not None or a["dtype"] is not None:
+    if a["dtype"] is not None or (length is not None and call.op.name != "softmax"):
         raise NoRow
     if a["temperature"] not in (None, 1.0):
         x = w.add(Infix("/", x, Const(float(a["temperature"]))))
+    if length is not None:
+        name = w.use_function("masked_softmax", "sequences")
+        dim = (
+            () if a["axis"] in (-1, len(call.rank_checked(0)) - 1) else (("dim", Const(a["axis"])),)
+        )
+        return w.add(Call(name, (x, length), dim))
     name = "F.softmax" if call.op.name == "softmax" else "F.log_softmax"
     return w.add(Call(name, (x,), (("dim", Const(a["axis"])),)))
-
-
-@row("slice_axis")
-def slice_axis(w: StepWriter, call: Any, x: Any) -> Any:
-    """Indexing with a slice."""
-    axis = call.attrs["axis"] % len(call.rank_checked(0))
-    index = (slice(None),) * axis + (slice(call.attrs["begin"] or None, call.attrs["end"]),)
-    return w.add(Item(x, _group(w, index)))
 
 
 @row("slice")
@@ -132,13 +139,17 @@ def _group(w: StepWriter, index: tuple[Any, ...]) -> Any:
 
 @row("slice_like")
 def slice_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
-    """Narrow to the sizes of another tensor."""
-    for axis in call.attrs["axes"] or range(len(call.rank_checked(0))):
-        if call.rank_checked(0)[axis] == call.rank_checked(1)[axis]:
-            continue
-        size = w.add(Call(".shape", (like, Const(axis))))
-        x = w.add(Call(".narrow", (x, Const(axis), Const(0), size)))
-    return x
+    """Indexing with slices up to the sizes of another tensor."""
+    like = w.shape_source(w.operand(like))
+    shapes = call.rank_checked(0), call.rank_checked(1)
+    axes = [a % len(shapes[0]) for a in call.attrs["axes"] or range(len(shapes[0]))]
+    axes = [a for a in axes if shapes[0][a] != shapes[1][a]]
+    if not axes:
+        return x
+    index: list[Any] = [slice(None)] * (max(axes) + 1)
+    for axis in axes:
+        index[axis] = Slice(Const(None), w.add(Call(".shape", (like, Const(axis)))))
+    return w.add(Item(w.operand(x), _group(w, tuple(index))))
 
 
 @row("broadcast_like")
@@ -146,6 +157,7 @@ def broadcast_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
     """expand_as."""
     if call.attrs["lhs_axes"] is not None:
         raise NoRow
+    like = w.shape_source(w.operand(like))
     return w.add(Call(".expand_as", (x, like)))
 
 
@@ -166,10 +178,22 @@ def tile(w: StepWriter, call: Any, x: Any) -> Any:
 @row("repeat")
 def repeat(w: StepWriter, call: Any, x: Any) -> Any:
     """repeat_interleave."""
-    if call.attrs["axis"] is None:
-        raise NoRow
-    dim = (("dim", Const(call.attrs["axis"])),)
+    axis = call.attrs["axis"]
+    dim = () if axis is None else (("dim", Const(axis)),)
     return w.add(Call(".repeat_interleave", (x, Const(call.attrs["repeats"])), dim))
+
+
+@row("reshape_like")
+def reshape_like(w: StepWriter, call: Any, x: Any, like: Any) -> Any:
+    """reshape_as, or the sizes of both."""
+    a, like = call.attrs, w.shape_source(w.operand(like))
+    if all(v is None for v in a.values()):
+        return w.add(Call(".reshape_as", (x, like)))
+    own, other = (range(len(call.rank_checked(i))) for i in (0, 1))
+    axes = [(x, i) for i in own[: a["lhs_begin"] or 0]]
+    axes += [(like, i) for i in other[a["rhs_begin"] : a["rhs_end"]]]
+    axes += [(x, i) for i in (own[a["lhs_end"] :] if a["lhs_end"] is not None else ())]
+    return w.add(Call(".reshape", (x, *(w.add(Call(".shape", (t, Const(i)))) for t, i in axes))))
 
 
 @row("Pad")
@@ -196,12 +220,17 @@ def one_hot(w: StepWriter, call: Any, x: Any) -> Any:
     )
 
 
-@row("Cast")
+@row("Cast", "amp_cast")
 def cast(w: StepWriter, call: Any, x: Any) -> Any:
     """to, unless the type is the one at hand."""
-    if call.dtypes[0] is call.attrs["dtype"]:
-        return x
-    return w.add(Call(".to", (x, Const(call.attrs["dtype"]))))
+    return amp_multicast(w, call, x)[0]
+
+
+@row("amp_multicast")
+def amp_multicast(w: StepWriter, call: Any, *xs: Any) -> Any:
+    """to, for inputs that are not of the common type."""
+    pairs = zip(xs, call.dtypes, call.out_dtypes, strict=True)
+    return [x if a is b else w.add(Call(".to", (x, Const(b)))) for x, a, b in pairs]
 
 
 @row("zeros_like", "ones_like")
@@ -232,7 +261,13 @@ def where(w: StepWriter, call: Any, condition: Any, x: Any, y: Any) -> Any:
     """torch.where."""
     if call.rank_checked(0) != call.rank_checked(1):
         raise NoRow
-    return w.add(Call("torch.where", (w.add(Infix("!=", condition, Const(0))), x, y)))
+    cast = w.definition(condition)  # MXNet's comparisons give numbers
+    compared = (
+        w.definition(cast.args[0]) if isinstance(cast, Call) and cast.function == ".to" else None
+    )
+    is_test = isinstance(compared, Infix) and compared.operator in COMPARISONS.values()
+    test = cast.args[0] if is_test else w.add(Infix("!=", condition, Const(0)))
+    return w.add(Call("torch.where", (test, x, y)))
 
 
 @row("take")
@@ -273,6 +308,47 @@ def argmax(w: StepWriter, call: Any, x: Any) -> Any:
     return w.add(Call(".to", (index, Const(call.out_dtypes[0]))))
 
 
+@row("topk")
+def topk(w: StepWriter, call: Any, x: Any) -> Any:
+    """The values or indices of topk."""
+    a = call.attrs
+    if a["ret_typ"] == "mask" or a["axis"] is None or a["k"] < 1:
+        raise NoRow
+    options = (
+        [("dim", Const(a["axis"]))] if a["axis"] not in (-1, len(call.rank_checked(0)) - 1) else []
+    )
+    options += [("largest", Const(False))] if a["is_ascend"] else []
+    values, indices = w.add(Call(".topk", (x, Const(a["k"])), tuple(options)), 2)
+    if a["ret_typ"] == "value":
+        return values
+    indices = w.add(Call(".to", (indices, Const(a["dtype"]))))
+    return [values, indices] if a["ret_typ"] == "both" else indices
+
+
+@row("argsort")
+def argsort(w: StepWriter, call: Any, x: Any) -> Any:
+    """argsort, in MXNet's type."""
+    a = call.attrs
+    if a["axis"] is None:
+        raise NoRow
+    options = (
+        ("dim", Const(a["axis"])),
+        ("descending", Const(not a["is_ascend"])),
+        ("stable", Const(True)),
+    )
+    return w.add(Call(".to", (w.add(Call(".argsort", (x,), options)), Const(a["dtype"]))))
+
+
+@row("gather_nd")
+def gather_nd(w: StepWriter, call: Any, x: Any, indices: Any) -> Any:
+    """Indexing with one index tensor for each axis."""
+    count = call.rank_checked(1)[0]
+    indices = w.add(Call(".long", (indices,)))
+    if count == 1:
+        return w.add(Item(x, w.add(Item(indices, Const(0)))))
+    return w.add(Item(x, Group(tuple(w.add(Call(".unbind", (indices,)), count)), False)))
+
+
 @row("Flatten")
 def flatten(w: StepWriter, call: Any, x: Any) -> Any:
     """torch.flatten, unless the data is flat."""
@@ -298,7 +374,14 @@ def scale(w: StepWriter, call: Any, x: Any) -> Any:
         raise NoRow
     if number == 1:
         return x
-    return w.add(Infix("*" if call.op.name == "_mul_scalar" else "/", x, Const(number)))
+    return w.add(Infix("*" if call.op.name == "_mul_scalar" else "/", x, Const(number, "scale")))
+
+
+@row("shape_array")
+def shape_array(w: StepWriter, call: Any, x: Any) -> Any:
+    """The sizes as a tensor."""
+    device = w.add(Call(".device", (x,)))
+    return w.add(Call("torch.tensor", (w.add(Call(".size", (x,))),), (("device", device),)))
 
 
 def _compare_scalar(name: str, sign: str) -> None:
@@ -308,15 +391,8 @@ def _compare_scalar(name: str, sign: str) -> None:
         return w.add(Call(".to", (test, Const(call.out_dtypes[0]))))
 
 
-for _name, _sign in (
-    ("_greater_scalar", ">"),
-    ("_greater_equal_scalar", ">="),
-    ("_lesser_scalar", "<"),
-    ("_lesser_equal_scalar", "<="),
-    ("_equal_scalar", "=="),
-    ("_not_equal_scalar", "!="),
-):
-    _compare_scalar(_name, _sign)
+for _name, _sign in COMPARISONS.items():
+    _compare_scalar(f"_{_name}_scalar", _sign)
 
 
 @row("_contrib_arange_like")
@@ -335,11 +411,12 @@ def arange_like(w: StepWriter, call: Any, x: Any) -> Any:
 def arange(w: StepWriter, call: Any) -> Any:
     """torch.arange of numbers that are known."""
     a = call.attrs
-    if a["repeat"] != 1 or a["infer_range"] or a["stop"] is None:
+    if a["repeat"] != 1 or a["infer_range"]:
         raise NoRow
     device = w.add(Call(".device", (Value(0),)))
     options = (("dtype", Const(call.out_dtypes[0])), ("device", device))
-    numbers = [int(n) if n == int(n) else n for n in (a["start"], a["stop"], a["step"])]
+    ends = (0, a["start"]) if a["stop"] is None else (a["start"], a["stop"])
+    numbers = [int(n) if n == int(n) else n for n in (*ends, a["step"])]
     parts = (
         numbers[1:2] if numbers[0] == 0 and numbers[2] == 1 else numbers[: 2 + (numbers[2] != 1)]
     )
@@ -351,7 +428,7 @@ def bilinear_resize(w: StepWriter, call: Any, x: Any, like: Any = None) -> Any:
     """F.interpolate."""
     a = call.attrs
     if a["mode"] == "like":
-        size: Any = Item(Call(".size", (like,)), Const(slice(2, None)))
+        size: Any = Item(Call(".size", (like,)), slice(2, None))
     elif a["mode"] == "size" and a["scale_height"] is None:
         size = Const(tuple(call.out_shape()[2:]))
     else:

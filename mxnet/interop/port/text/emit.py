@@ -11,33 +11,41 @@ from typing import Any
 import torch
 
 from ..classes import ClassDefinition
+from ..loops import COUNTER, MIN_REPEATS, fold_loops
 from ..tree import (
     Apply,
     Argument,
     Branches,
     Call,
+    Comprehension,
     Const,
     Group,
     Infix,
     Item,
     Layer,
+    Loop,
     Member,
     Name,
     OptionalModule,
     Param,
     Sequence,
+    Slice,
     Step,
     Unit,
     Value,
+    Variable,
     operands,
+    parts,
 )
 from ..unify import MISSING, Parameter
 
 WIDTH = 88  # of a line, the default of ruff
 MAX_INLINE = 64  # characters of an expression that stands inside another
+PLAIN = re.compile(r"x\d*|data|inputs?")
+RECURRENT = ("nn.LSTM", "nn.GRU", "nn.RNN")
 MAX_CALLS = 3  # of members, inside one expression
-MIN_REPEATS = 3
 INDENT = "    "
+FOR = " for "
 PRECEDENCE = {
     "<": 1, ">": 1, "<=": 1, ">=": 1, "==": 1, "!=": 1,
     "+": 2, "-": 2, "*": 3, "/": 3, "@": 3, "%": 3,
@@ -74,7 +82,10 @@ def literal(value: Any) -> str:
 
 
 class Tree:
-    """A call to print: on one line if it fits, else with one argument a line."""
+    """A call to print: on one line if it fits, else its arguments on a line, else each on its own.
+
+    Modules of a sequence are never side by side, unless the whole call fits on one line.
+    """
 
     def __init__(self, head: str, items: List[Any], tail: str) -> None:
         self.head, self.items, self.tail = head, list(items), tail
@@ -89,6 +100,10 @@ class Tree:
         if len(one) <= WIDTH or not self.items:
             return [one]
         lines = [f"{margin}{prefix}{self.head}"]
+        inner = f"{margin}{INDENT}{', '.join(map(str, self.items))}"
+        is_list = len(self.items) > 1 and any(isinstance(item, Tree) for item in self.items)
+        if len(inner) <= WIDTH and not is_list:
+            return [*lines, inner, f"{margin}{self.tail}{suffix}"]
         for item in self.items:
             if isinstance(item, Tree):
                 lines += item.lines(indent + 4, suffix=",")
@@ -202,23 +217,30 @@ class ForwardWriter:
     """Writes the statements of one unit's forward."""
 
     def __init__(self, unit: Unit, inputs: List[str]) -> None:
-        self.unit = unit
+        unit = self.unit = fold_loops(unit)
         self.names: dict[int, str] = dict(enumerate(inputs))
-        self.taken = set(inputs)
+        loops = [s.expression for s in unit.steps if isinstance(s.expression, Comprehension | Loop)]
+        self.tuples = {
+            v.number for e in loops for v in getattr(e, "sources", ()) if type(v) is Value
+        }
+        variables = {n for e in loops for n in getattr(e, "names", ())}
+        self.taken = {*inputs, *({"layer", COUNTER} if loops else ()), *variables}
         self.free: set[str] = set()
-        self.plain = set(inputs)  # names that say nothing of one value alone
+        self.plain = set(filter(PLAIN.fullmatch, inputs))  # names that say nothing of one value
+        self.longest = max((len(name) for name in inputs), default=0)
         self.last_use: dict[int, int] = {}
         self.uses: dict[int, int] = {}
-        self.sizes = {i for i, step in enumerate(unit.steps) if _is_size(step)}
+        self.states = _states(unit)
+        self.sizes = {i for i, s in enumerate(unit.steps) if _is_size(s, self.states)}
         steps = [*unit.steps, Step((), Group(unit.outputs, False))]
         for i, step in enumerate(steps):
             for value in operands(step.expression):
                 self.last_use[value.number] = i
                 self.uses[value.number] = self.uses.get(value.number, 0) + 1
         for i in self.sizes:  # a size is written where it is read
-            read = next(operands(unit.steps[i].expression)).number
             later = self.last_use.get(unit.steps[i].outputs[0], i)
-            self.last_use[read] = max(self.last_use[read], later)
+            for read in operands(unit.steps[i].expression):
+                self.last_use[read.number] = max(self.last_use[read.number], later)
         self.producer = {n: i for i, step in enumerate(unit.steps) for n in step.outputs}
 
     def lines(self) -> list[str]:
@@ -230,12 +252,25 @@ class ForwardWriter:
             if i in inlined:
                 continue
             text = self._render(step.expression, inlined)
+            if isinstance(step.expression, Loop):
+                lines += self._loop(step, i, inlined)
+                continue
             self._release(i, step, inlined)
             target = self._targets(step, i)
             lines += _statement(f"{target} = ", text)
         outputs = [self._render(o, inlined).text for o in self.unit.outputs]
         lines += _statement("return ", _Text(", ".join(outputs)))
         return lines
+
+    def _loop(self, step: Step, i: int, inlined: set[int]) -> list[str]:
+        """Return the lines of a loop over a list of modules."""
+        loop = step.expression
+        start, *rest = (self._render(a, inlined).text for a in loop.args)
+        self._release(i, step, inlined)
+        target = self._targets(step, i)
+        lines = [] if start == target else [f"{target} = {start}"]
+        call = f"{target} = layer({', '.join([target, *rest])})"
+        return [*lines, f"for layer in self.{loop.members}:", f"{INDENT}{call}"]
 
     def _choose_inlined(self) -> set[int]:
         """Return the steps that are written inside the only step that reads them."""
@@ -250,6 +285,8 @@ class ForwardWriter:
 
     def _inline_into(self, i: int, reader: Step, inlined: set[int]) -> None:
         """Inline what stands directly before a step and only it reads."""
+        if isinstance(reader.expression, Loop):
+            return
         if i == len(self.unit.steps) and len(self.unit.outputs) > 1:
             return
         at, frontier = i, [reader]
@@ -275,6 +312,8 @@ class ForwardWriter:
                     source = self.unit.steps[producer]
                     if len(source.outputs) > 1 or _ends_line(source, step):
                         continue
+                    if isinstance(source.expression, Loop):
+                        continue
                     inlined.add(producer)
                     if not self._is_short(reader, inlined, source):
                         inlined.discard(producer)
@@ -293,6 +332,7 @@ class ForwardWriter:
         outer = self._render(reader.expression, inlined)
         self.names = names
         limit = MAX_INLINE if isinstance(reader.expression, Group) else MAX_INLINE + 8
+        limit -= max(0, self.longest - 8)
         limit -= 6 * max(0, len(reader.outputs) - 1)
         return outer.calls <= MAX_CALLS and len(outer.text) <= limit and "\n" not in inner.text
 
@@ -316,6 +356,10 @@ class ForwardWriter:
                 names.append("_")
                 continue
             name = self._choose_name(step, i)
+            if n in self.states:
+                name = "state"
+                while name in self.taken - self.free:
+                    name = f"state{int(name[5:] or 1) + 1}"
             self.names[n] = name
             self.taken.add(name)
             self.free.discard(name)
@@ -323,6 +367,8 @@ class ForwardWriter:
         return ", ".join(names)
 
     def _choose_name(self, step: Step, i: int) -> str:
+        if step.outputs[0] in self.tuples and isinstance(step.expression, Apply):
+            return step.expression.member
         is_split = isinstance(step.expression, Call) and len(step.outputs) > 1
         if is_split:
             return self._fresh_name()
@@ -370,9 +416,20 @@ class ForwardWriter:
         return render_expression(expression, render)
 
 
-def _is_size(step: Step) -> bool:
+def _is_size(step: Step, states: set[int]) -> bool:
+    """Return whether a step reads a size or a state, which is written where it is used."""
     call = step.expression
+    if isinstance(call, Item) and isinstance(call.value, Value):
+        return call.value.number in states
     return isinstance(call, Call) and call.function in (".shape", ".device")
+
+
+def _states(unit: Unit) -> set[int]:
+    """Return the values that are what recurrent layers return beside their output."""
+    members = dict(unit.members)
+    calls = [s for s in unit.steps if isinstance(s.expression, Apply) and len(s.outputs) == 2]
+    layers = [(members.get(s.expression.member), s.outputs[1]) for s in calls]
+    return {n for m, n in layers if isinstance(m, Layer) and m.cls in RECURRENT}
 
 
 def _ends_line(source: Step, reader: Step) -> bool:
@@ -399,16 +456,14 @@ def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
         value = expression.value
         if isinstance(value, Name):
             return _Text(f"self.{value.text}" if value.text.isidentifier() else value.text)
-        if isinstance(value, slice):
-            bounds = ("" if v is None else str(v) for v in (value.start, value.stop))
-            return _Text(":".join(bounds))
         text = literal(value)
         return _Text(text, 8 if text.startswith("-") else 9)
     if isinstance(expression, Member):
         return _Text(f"self.{expression.name}")
     if isinstance(expression, Apply):
         parts = [render(a) for a in expression.args]
-        text = f"self.{expression.member}({', '.join(p.text for p in parts)})"
+        member = re.sub(r"\.(\d+)", r"[\1]", expression.member)
+        text = f"self.{member}({', '.join(p.text for p in parts)})"
         return _Text(text, calls=1 + sum(p.calls for p in parts))
     if isinstance(expression, Call):
         return _render_call(expression, render)
@@ -422,6 +477,19 @@ def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
         items = index.items if isinstance(index, Group) else (index,)
         inner = ", ".join(render(i).text for i in items)
         return _Text(f"{value.operand(9)}[{inner}]", calls=value.calls)
+    if isinstance(expression, Slice):
+        bounds = [
+            "" if isinstance(b, Const) and b.value is None else render(b).text
+            for b in (expression.start, expression.stop)
+        ]
+        is_simple = all(re.fullmatch(r"-?\w*", bound) for bound in bounds)
+        return _Text(":".join(bounds) if is_simple else " : ".join(bounds).strip())
+    if isinstance(expression, Variable):
+        return _Text(expression.text, 9 if expression.text.isidentifier() else 2)
+    if isinstance(expression, Loop):
+        return _Text("", calls=MAX_CALLS)
+    if isinstance(expression, Comprehension):
+        return _comprehension(expression, render)
     if isinstance(expression, Group):
         parts = [render(i) for i in expression.items]
         inner = ", ".join(p.text for p in parts)
@@ -430,6 +498,19 @@ def render_expression(expression: Any, render: Callable[[Any], _Text]) -> _Text:
             return _Text(f"[{inner}]", calls=calls)
         return _Text(f"({inner},)" if len(parts) == 1 else f"({inner})", calls=calls)
     raise TypeError(f"{type(expression).__name__} has no text")
+
+
+def _comprehension(expression: Comprehension, render: Callable[[Any], _Text]) -> _Text:
+    template = render(expression.template)
+    names, sources = list(expression.names), [render(s).text for s in expression.sources]
+    if COUNTER in re.findall(r"\w+", template.text):
+        if sources:
+            names.append(COUNTER)
+            sources.append(f"range({expression.count})")
+        else:
+            names, sources = [COUNTER], [f"range({expression.count})"]
+    source = sources[0] if len(sources) == 1 else f"zip({', '.join(sources)})"
+    return _Text(f"[{template.text}{FOR}{', '.join(names)} in {source}]")
 
 
 def _render_call(call: Call, render: Callable[[Any], _Text]) -> _Text:
@@ -452,28 +533,37 @@ def _render_call(call: Call, render: Callable[[Any], _Text]) -> _Text:
 
 def _candidates(expression: Any) -> list[str]:
     names = []
+    if isinstance(expression, Loop):
+        return ["x", "out"]
     if isinstance(expression, Apply):
-        name = re.sub(r"^\d+$", "", expression.member)
+        name = re.sub(r"^\d+$|.*\..*", "", expression.member)
         names += [name] if name and not expression.member.startswith("_") else []
     return ["out", *names]
 
 
-def _statement(prefix: str, text: _Text) -> list[str]:
+def _statement(prefix: str, text: _Text, margin: int = 8) -> list[str]:
     line = prefix + text.text
-    if len(line) + 8 <= WIDTH:
+    if len(line) + margin <= WIDTH:
         return [line]
+    if FOR in text.text and text.text.startswith("["):
+        template, _, source = text.text[1:-1].rpartition(FOR)
+        inner = _statement("", _Text(template), margin + 4)
+        lines = [*inner, f"{FOR.strip()} {source}"]
+        return [f"{prefix}[", *(f"{INDENT}{line}" for line in lines), "]"]
     match = re.match(r"^([\w.]+\()(.*)\)$", text.text)
     if match and _is_one_call(text.text):
+        if len(match[2]) + margin + 4 <= WIDTH:
+            return [f"{prefix}{match[1]}", f"{INDENT}{match[2]}", ")"]
         items = split_arguments(match[2])
         inner: list[str] = []
         for item in items:
-            inner += [f"{INDENT}{part}" for part in _break_list(item)]
+            inner += [f"{INDENT}{part}" for part in _break_list(item, margin)]
         return [f"{prefix}{match[1]}", *inner, ")"]
     return [f"{prefix}(", f"{INDENT}{text.text}", ")"]
 
 
-def _break_list(item: str) -> list[str]:
-    if len(item) + 13 <= WIDTH or not (item.startswith("[") and item.endswith("]")):
+def _break_list(item: str, margin: int) -> list[str]:
+    if len(item) + margin + 5 <= WIDTH or not (item.startswith("[") and item.endswith("]")):
         return [f"{item},"]
     return ["[", *(f"{INDENT}{part}," for part in split_arguments(item[1:-1])), "],"]
 
@@ -515,6 +605,8 @@ def class_lines(definition: ClassDefinition) -> list[str]:
     if isinstance(module, Sequence | Branches):
         base = "nn.Sequential" if isinstance(module, Sequence) else "Concat"
     lines = [f"class {definition.name}({base}):", *_docstring(doc, 4), ""]
+    if isinstance(module, Unit) and not module.members and not definition.parameters:
+        return [*lines, *_forward(module)]
     lines += _init_head(definition.parameters)
     if isinstance(module, Unit):
         return [*lines, *_init_body(definition), "", *_forward(module)]
@@ -558,14 +650,26 @@ def _init_body(definition: ClassDefinition) -> list[str]:
     lines = [f"{INDENT * 2}super().__init__()"]
     for name in _stored(unit):
         lines.append(f"{INDENT * 2}self.{name} = {name}")
+    lists: dict[str, list[Any]] = {}
     for name, module in unit.members:
-        lines += _member_lines(name, module)
+        head, _, number = name.partition(".")
+        if number:
+            lists.setdefault(head, []).append(module)
+    for name, module in unit.members:
+        head, _, number = name.partition(".")
+        if not number:
+            lines += _member_lines(name, module)
+        elif number == "0":
+            items = _items(tuple(lists[head]))
+            is_repetition = len(items) == 1 and str(items[0]).startswith("*(")
+            shown = [str(items[0])[2:-1]] if is_repetition else [Tree("[", items, "]")]
+            lines += Tree("nn.ModuleList(", shown, ")").lines(8, f"self.{head} = ")
     return lines
 
 
 def _member_lines(name: str, module: Any) -> list[str]:
     if isinstance(module, Param):
-        shape = literal(tuple(module.shape))
+        shape = literal(tuple(size.value for size in module.shape))
         if module.is_buffer:
             return [f'{INDENT * 2}self.register_buffer("{name}", torch.zeros({shape}))']
         return [f"{INDENT * 2}self.{name} = nn.Parameter(torch.zeros({shape}))"]
@@ -582,22 +686,18 @@ def _stored(unit: Unit) -> list[str]:
     names: dict[str, None] = {}
 
     def look(each: Any) -> None:
-        if isinstance(each, Const):
-            if isinstance(each.value, Name):
-                names[each.value.text] = None
-        elif isinstance(each, tuple | list):
-            for part in each:
-                look(part)
-        elif isinstance(each, Apply | Call | Infix | Item | Group):
-            look(tuple(vars(each).values()))
+        if isinstance(each, Const) and isinstance(each.value, Name):
+            names[each.value.text] = None
+        for part in parts(each):
+            look(part)
 
-    for step in unit.steps:
+    for step in fold_loops(unit).steps:
         look(step.expression)
     return list(names)
 
 
 def _forward(unit: Unit) -> list[str]:
-    names = list(unit.input_names) or input_names(unit.inputs)
+    names = list(unit.input_names)
     result = "Tensor"
     if len(unit.outputs) > 1:
         result = f"tuple[{', '.join(['Tensor'] * len(unit.outputs))}]"
@@ -605,11 +705,6 @@ def _forward(unit: Unit) -> list[str]:
     lines = Tree("def forward(", head, f") -> {result}:").lines(4)
     body = ForwardWriter(unit, names).lines()
     return [*lines, *(f"{INDENT * 2}{line}" for line in body)]
-
-
-def input_names(count: int) -> list[str]:
-    """Return names of inputs: ``x``, or ``x1, x2``."""
-    return ["x"] if count == 1 else [f"x{i + 1}" for i in range(count)]
 
 
 def describe(definition: ClassDefinition) -> str:
@@ -630,10 +725,12 @@ def describe(definition: ClassDefinition) -> str:
             return f"{_capital(', '.join(kinds[:-1]))} and {kinds[-1]}."
         return f"A sequence of {len(kinds)} layers."
     kinds = list(dict.fromkeys(_noun(m) for _, m in module.members if not isinstance(m, Param)))
-    if kinds and len(", ".join(kinds)) < 50:
+    if kinds and len(", ".join(kinds)) < 50 and all(kind in NAMED for kind in kinds):
         parts = [", ".join(kinds[:-1]), kinds[-1]] if kinds[:-1] else kinds
         return f"A block of {' and '.join(parts)}."
-    return f"The block {definition.name}."
+    words = re.sub(r"(?<=[a-z\d])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", definition.name)
+    first, *rest = words.split()
+    return " ".join([first, *(w.lower() if w.istitle() else w for w in rest)]) + "."
 
 
 NOUNS = {
@@ -649,6 +746,9 @@ NOUNS = {
     "nn.Dropout": "dropout",
     "nn.Embedding": "embedding",
 }
+
+
+NAMED = {*NOUNS.values(), "layers", "branches"}
 
 
 def _noun(module: Any) -> str:

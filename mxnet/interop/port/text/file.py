@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ....graph import Node
 from ..classes import ClassDefinition
 from ..weights import Layout
 from .emit import class_lines, literal
@@ -63,6 +64,7 @@ class FileParts:
     skeletons: dict[str, str] = field(default_factory=dict)  # classes of custom operators
     factors: dict[str, tuple[float, float]] = field(default_factory=dict)  # lr_mult, wd_mult
     frozen: list[str] = field(default_factory=list)  # parameters that are not trained
+    suppressions: list[tuple[str, Node]] = field(default_factory=list)  # functions, by their calls
 
 
 def write_file(parts: FileParts, errors: Sequence[str]) -> str:
