@@ -61,7 +61,7 @@ def refused_beside(first: Callable[[], object], second: Callable[[], object]) ->
         running = pool.submit(first)
         try:
             assert Waiting.entered.wait(LIMIT)
-            with pytest.raises(MXNetError, match="another thread is inside it") as caught:
+            with pytest.raises(MXNetError, match="another thread is running it") as caught:
                 second()
         finally:
             Waiting.may_end.set()
