@@ -340,9 +340,17 @@ def run(seeds: Sequence[int], at_once: int = 1) -> dict[int, list[str]]:
     """Return the violations of each seed that has any. Jobs mostly wait: some can run at once."""
     expected = undisturbed()
     failed = {}
+
+    def check(seed: int) -> list[str]:
+        try:
+            return list(violations(seed, expected))
+        except Exception as error:  # such as a server that does not start
+            return [f"the check failed: {error!r}"]
+
     with ThreadPoolExecutor(at_once) as pool:
-        found = pool.map(lambda seed: list(violations(seed, expected)), seeds)
-        for count, (seed, problems) in enumerate(zip(seeds, found, strict=True), 1):
+        for count, (seed, problems) in enumerate(
+            zip(seeds, pool.map(check, seeds), strict=True), 1
+        ):
             if problems:
                 failed[seed] = problems
                 print(f"seed {seed} {choose(seed)}: {problems}", flush=True)

@@ -6,6 +6,7 @@ else is served meanwhile, and nothing is left when the server has ended.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -53,13 +54,16 @@ class Load:
     def _ask(self, number: int) -> None:
         rows = np.full((1 + number, WIDTH), 1 + number, np.float32)
         connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=LIMIT)
+        with contextlib.closing(connection):
+            self._ask_by(connection, rows)
+
+    def _ask_by(self, connection: http.client.HTTPConnection, rows: np.ndarray) -> None:
         while not self._stop.is_set():
             try:
                 connection.request("POST", "/predict", npy(rows), {"content-type": NPY})
                 answer = connection.getresponse()
                 content = answer.read()
             except (OSError, http.client.HTTPException) as error:
-                connection.close()
                 if self.is_ending.is_set():
                     return
                 self.problems.append(f"a client lost its connection: {error!r}")

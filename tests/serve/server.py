@@ -133,9 +133,10 @@ def serving(*arguments: str, open_files: int | None = None) -> Iterator[Running]
             watch.start()
             try:
                 assert process.stdout is not None
-                match = re.search(r"://[^ ]*:(\d+)", process.stdout.readline())
+                line = process.stdout.readline()
+                match = re.search(r"://[^ ]*:(\d+)", line)
                 watch.cancel()
-                assert match is not None, log.read_text()
+                assert match is not None, f"{process.poll()}: {line}{log.read_text()}"
                 server = Running(process, int(match[1]), log)
                 yield server
                 if process.poll() is None:
