@@ -180,11 +180,11 @@ def _add_model_of_samples(parser: Parser) -> None:
 
 def _add_preparation(parser: Parser) -> None:
     add = parser.add_argument_group("images").add_argument
-    add("--resize", type=_positive, help="length of the shorter edge, first")
-    add("--crop", type=_positive, help="cut a square from the center, then")
-    add("--mean", help="subtracted from each channel: 123.68,116.78,103.94")
-    add("--std", help="by which each channel is divided, then: 58.4,57.1,57.4")
-    add("--scale", type=float, help="multiplies pixels first; 1/255 is 0.00392157")
+    add("--resize", type=_positive, help="scale images so that the shorter edge has this length")
+    add("--crop", type=_positive, help="then cut a square of this size from the center")
+    add("--scale", type=float, help="then multiply pixels by this; 1/255 is 0.00392157")
+    add("--mean", help="then subtract this from each channel: 123.68,116.78,103.94")
+    add("--std", help="then divide each channel by this: 58.4,57.1,57.4")
     add(
         "--imagenet",
         action="store_true",
@@ -192,8 +192,8 @@ def _add_preparation(parser: Parser) -> None:
         "0.485,0.456,0.406, std 0.229,0.224,0.225",
     )
     add("--bgr", action="store_true", help="channels in the order of OpenCV")
-    add("--gray", action="store_true", help="one channel")
-    add("--layout", choices=("NCHW", "NHWC"), default="NCHW")
+    add("--gray", action="store_true", help="read images as gray, with one channel")
+    add("--layout", choices=("NCHW", "NHWC"), default="NCHW", help="axes of the model's input")
 
 
 # -- the commands ----------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def info(parser: Parser) -> None:
     mx info model                         model-symbol.json and its last parameters
     mx info model-0010.params train.rec
     """
-    parser.add_argument("files", nargs="*", metavar="FILE", help="none: versions and devices")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="default: versions and devices")
     parser.add_argument("--all", action="store_true", help="list every layer or array")
     _add_json(parser)
 
@@ -246,9 +246,10 @@ def predict(parser: Parser) -> None:
     """
     _add_model_of_samples(parser)
     add = parser.add_argument
-    add("--input", "-i", nargs="+", required=True, metavar="[NAME=]FILE")
+    add("--input", "-i", nargs="+", required=True, metavar="[NAME=]FILE",
+        help="images or arrays; NAME= chooses one of several inputs")  # fmt: skip
     add("--output", "-o", help="write the outputs: .npy, .npz or .csv")
-    add("--labels", help="file with the name of a class in each line")
+    add("--labels", help="file with the name of one class per line")
     add("--top", type=_positive, default=5, help="how many classes to show")
     add("--softmax", action="store_true", help="turn scores into probabilities")
     add("--batch", type=_positive, default=32, help="how many inputs at once")
@@ -404,53 +405,59 @@ def serve(parser: Parser) -> None:
     add("--params", help="the parameter file, if it is not beside the model")
     add("--shape", action="append", default=[], metavar="[NAME=]N,N,...",
         help="shape of an input without its batch, such as data=3,224,224")  # fmt: skip
-    add("--labels", help="file with the name of each class in a line")
+    add("--labels", help="file with the name of one class per line")
     add("--top", type=int, help="how many classes the answer names; default: 5 with --labels")
-    add("--softmax", action="store_true", help="make probabilities of the outputs")
+    add("--softmax", action="store_true", help="turn scores into probabilities")
     add("--device", metavar="DEVICE", help="where models run: cpu, gpu or gpu:1; default: cpu")
-    add("--versions", type=_positive, default=1, help="of a model that are served, newest first")
+    add("--versions", type=_positive, default=1,
+        help="how many versions of a model are served, newest first")  # fmt: skip
     add = parser.add_argument_group("network").add_argument
     add("--host", default="127.0.0.1", help="address to listen on")
-    add("--port", type=int, default=8080, help="0 takes a free one")
+    add("--port", type=int, default=8080, help="port to listen on; 0 takes a free one")
     add("--allow-host", action="append", default=[], metavar="NAME",
         help="name of this server in the Host header; * allows all")  # fmt: skip
-    add("--token", help="that requests must have, or @FILE; default: $MX_SERVE_TOKEN")
-    add("--certfile", help="certificate, for HTTPS")
-    add("--keyfile", help="its key")
+    add("--token", help="token that requests must carry, or @FILE; default: $MX_SERVE_TOKEN")
+    add("--certfile", help="certificate file, for HTTPS")
+    add("--keyfile", help="key of the certificate")
     add = parser.add_argument_group("speed").add_argument
     add("--workers", type=_positive, default=1, help="processes, each with its own models")
-    add("--max-batch", type=_positive, default=32, help="1 switches batches off")
+    add("--max-batch", type=_positive, default=32, help="largest batch; 1 switches batching off")
     add("--max-delay", type=_amount, default=2.0, help="milliseconds to wait for more requests")
-    add("--target-latency-ms", type=_amount, help="keep batches so small that they are in time")
+    add("--target-latency-ms", type=_amount, help="limit batches to stay below this latency")
     _add_serving_limits(parser)
     add = parser.add_argument_group("operation").add_argument
     add("--watch", type=_amount, default=0.0, metavar="SECONDS",
-        help="look for changed files that often; SIGHUP looks at once")  # fmt: skip
+        help="how often to look for changed files; SIGHUP looks at once")  # fmt: skip
     add("--control", action="store_true", help="allow POST /v2/repository/models/NAME/load")
-    add("--access-log", metavar="FILE", help="a line of JSON for each request; - is stderr")
+    add("--access-log", metavar="FILE", help="write one line of JSON per request; - is stderr")
     _add_preparation(parser)
 
 
 def _add_serving_limits(parser: Parser) -> None:
     add = parser.add_argument_group("limits").add_argument
-    add("--max-rows", type=_positive, default=1024, help="samples of a request")
+    add("--max-rows", type=_positive, default=1024, help="samples in one request")
     mebibytes: dict[str, Any] = {"type": _mebibytes, "metavar": "MIB"}
-    add("--max-body", **mebibytes, default="32", help="of a request, if inputs need so much")
-    add("--max-json", **mebibytes, default="8", help="of a request in JSON")
-    add("--max-pixels", type=_positive, default=16 << 20, help="of an image")
-    add("--max-in-flight", **mebibytes, default="256", help="of all requests together")
-    add("--max-queue", type=_positive, default=256, help="requests that wait for a model")
+    add("--max-body", **mebibytes, default="32", help="size of one request")
+    add("--max-json", **mebibytes, default="8", help="size of one request of JSON")
+    add("--max-pixels", type=_positive, default=16 << 20, help="pixels of an image")
+    add("--max-in-flight", **mebibytes, default="256", help="size of all requests together")
+    add("--max-queue", type=_positive, default=256, help="requests waiting for a model")
     add("--max-connections", type=_positive, default=16384, help="open connections")
     add("--header-timeout", type=_amount, default=30.0,
-        help="seconds for the headers, and between two requests")  # fmt: skip
-    add("--timeout", type=_amount, default=30.0, help="seconds for a body, and for an answer")
+        help="seconds to wait for headers, and for the next request")  # fmt: skip
+    add(
+        "--timeout",
+        type=_amount,
+        default=30.0,
+        help="seconds to wait for a body, and for an answer",
+    )
 
 
 @command("run an old program: translate Python 2, restore removed names", "mxnext_cli.run:run")
 def run(parser: Parser) -> None:
     """Run an old program unchanged: translate Python 2 and restore names that libraries removed.
 
-    At the end it reports what it restored, where, and what to write instead.
+    At the end it reports what it replaced, where, and what to write instead.
 
     mx run train.py --epochs 10
     """
@@ -474,16 +481,17 @@ def check(parser: Parser) -> None:
     """
     add = parser.add_argument
     add("paths", nargs="+", metavar="PATH", help="folders, .py, .ipynb and model files")
-    add("--all", action="store_true", help="show every line, also of names that are there")
+    add("--all", action="store_true", help="show every line, including names that exist")
     add("--run", action="store_true", help="run each network once: this runs code of the project")
     add(
         "--network",
         action="append",
         default=[],
         metavar="FILE[:FUNCTION]",
-        help="a network to run: a -symbol.json, or a function or class without arguments",
+        help="run this network: a -symbol.json, or a function or class without arguments",
     )
-    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...", help="shape of an input")
+    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...",
+        help="shape of an input, for --run and --network")  # fmt: skip
     add("--timeout", type=_amount, default=120.0, help="seconds for each network")
     _add_json(parser)
 
@@ -516,7 +524,7 @@ def launch(parser: Parser) -> None:
     """Start a program as the workers of a distributed job: ``mx launch -n 4 python train.py``.
 
     ``python -m mxnet.launch`` is the same. The launcher serves the rendezvous, so no port has to be
-    chosen, and the job's bookkeeping survives the loss of any worker.
+    chosen, and the job survives the loss of any worker.
     """
     parser.epilog = """\
 examples:
@@ -538,13 +546,9 @@ examples:
     add("--env", action="append", default=[], help="NAME=VALUE, or NAME to pass on")
     add("--env-worker", action="append", default=[], help="likewise, for workers only")
     add("--env-server", action="append", default=[], help="likewise, for servers only")
-    add("--max-restarts", type=int, default=0, help="start again so often after a failure")
-    add(
-        "--min-workers",
-        type=int,
-        help="the fewest workers with which restarts continue",
-    )
-    add("--join-timeout", type=float, help="seconds for which workers wait for each other")
+    add("--max-restarts", type=int, default=0, help="how often to restart after a failure")
+    add("--min-workers", type=int, help="restart with as few workers as this")
+    add("--join-timeout", type=float, help="seconds that workers wait for each other")
     add("--log-dir", help="also keep the output of each process there")
     add("--dry-run", action="store_true", help="show the commands of a remote launcher only")
     add("program", nargs=argparse.REMAINDER, help="the program and its arguments")
@@ -565,20 +569,20 @@ def im2rec(parser: Parser) -> None:
     add("--list", action="store_true", help="make lists, not records")
     add("--exts", nargs="+", default=[".jpeg", ".jpg", ".png"], help="accepted extensions")
     add("--chunks", type=int, default=1, help="number of lists")
-    add("--train-ratio", type=float, default=1.0, help="part for training")
-    add("--test-ratio", type=float, default=0.0, help="part for testing")
+    add("--train-ratio", type=float, default=1.0, help="fraction for training")
+    add("--test-ratio", type=float, default=0.0, help="fraction for testing")
     add("--recursive", action="store_true", help="look into folders below; each is a class")
     add("--shuffle", nargs="?", type=_truth, const=True, default=True, help="shuffle (the default)")
     add("--no-shuffle", dest="shuffle", action="store_false", help="keep the order")
     add = parser.add_argument_group("records").add_argument
-    add("--pass-through", action="store_true", help="pack files as they are, without decoding")
+    add("--pass-through", action="store_true", help="pack the files unchanged, without decoding")
     add("--resize", type=int, default=0, help="new length of the shorter edge")
     add("--center-crop", action="store_true", help="cut to a square first")
     add("--quality", type=int, default=95, help="JPEG: 1 to 100; PNG: compression 1 to 9")
     add("--num-thread", type=int, default=1, help="threads; the order is kept")
     add("--color", type=int, default=1, choices=[-1, 0, 1], help="1 color, 0 gray, -1 as stored")
-    add("--encoding", default=".jpg", choices=[".jpg", ".png"])
-    add("--pack-label", action="store_true", help="pack all labels of a line")
+    add("--encoding", default=".jpg", choices=[".jpg", ".png"], help="format of the images")
+    add("--pack-label", action="store_true", help="pack all labels of a line, not only the first")
 
 
 @command("look into record files, check and index them", "mxnext_cli.rec:run")
@@ -601,17 +605,17 @@ def rec(parser: Parser) -> None:
     add("number", nargs="?", type=int, help="write the bytes of this record only")
     add("--whole", action="store_true", help="with the header of the image record")
     add = action("extract", "Write the images as files, and a list of them")
-    add("folder")
-    add = action("check", "Print all that is wrong with a file and its index")
+    add("folder", help="folder to write")
+    add = action("check", "Print the problems of a file and its index")
     add("--decode", action="store_true", help="decode every image too")
     add("--index", help="the index, if it is not beside the file")
     add = action(
         "index", "Write the index of a file: by the ids of image records, or counted with --count"
     )
-    add("--out", help="where to write it, if not beside the file")
+    add("--out", help="the index to write; default: beside the file")
     add("--count", action="store_true", help="keys are 0, 1, 2 ..., not ids")
     add("--force", action="store_true", help="replace an index that is there")
-    add("--skip-damaged", action="store_true", help="leave out what is damaged, and say so")
+    add("--skip-damaged", action="store_true", help="leave out damaged records, and report them")
 
 
 @command("print the completion script of a shell", "mxnext_cli.commands:print_completion")

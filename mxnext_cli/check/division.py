@@ -6,6 +6,7 @@ Where an integer is required, the program stops; elsewhere the value changes sil
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import re
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ class _Divisions:
             for value in self._integer_values(node):
                 for division in self._divisions(value):
                     if id(division) not in self._seen:
-                        self._seen.add(id(division))
+                        self._seen.update(map(id, _chain(division)))
                         yield self._report_misfit(division)
 
     def find_quotients(self) -> Iterator[Finding]:
@@ -98,6 +99,7 @@ class _Divisions:
             if id(node) in self._seen or self._means_fraction(node):
                 continue
             if self._is_integer(node.left) and self._is_integer(node.right):
+                self._seen.update(map(id, _chain(node)))
                 yield self._report_quotient(node)
 
     def _is_integer(self, node: ast.expr) -> bool:
@@ -253,15 +255,26 @@ def _indices(index: ast.expr) -> Iterator[ast.expr]:
         yield index
 
 
+def _chain(division: ast.expr) -> Iterator[ast.BinOp]:
+    """Yield the divisions of ``a / b / c``, from the outside."""
+    while isinstance(division, ast.BinOp) and isinstance(division.op, ast.Div):
+        yield division
+        division = division.left
+
+
 def _texts(division: ast.BinOp) -> tuple[str, str]:
-    new = ast.BinOp(division.left, ast.FloorDiv(), division.right)
+    new = copy.deepcopy(division)
+    for part in _chain(new):
+        part.op = ast.FloorDiv()
     return ast.unparse(division), ast.unparse(new)
 
 
 def _edits(division: ast.BinOp, lines: list[bytes]) -> tuple[Edit, ...]:
-    """Return the edit that doubles the slash, if it is on the line on which its left side ends."""
-    line, start = division.left.end_lineno, division.left.end_col_offset
-    if line is None or start is None or division.right.lineno != line:
-        return ()
-    slash = lines[line - 1].find(b"/", start, division.right.col_offset)
-    return (Edit(line, slash, line, slash + 1, "//"),) if slash >= 0 else ()
+    """Return the edits that double the slashes on the lines on which their left sides end."""
+    edits = []
+    for part in _chain(division):
+        line, start = part.left.end_lineno or 0, part.left.end_col_offset
+        slash = lines[line - 1].find(b"/", start) if part.right.lineno == line else -1
+        if slash >= 0:
+            edits.append(Edit(line, slash, line, slash + 1, "//"))
+    return tuple(edits)

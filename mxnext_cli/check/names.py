@@ -16,8 +16,8 @@ from mxnet import ndarray, symbol
 from mxnet.ops.declare import Op
 
 from ..run import removed
-from ..run.program import Use, find_uses, import_aliases, resolve
-from ..run.rewriting import imports_as_python_3, relative_imports
+from ..run.program import Use, find_uses, resolve
+from ..run.rewriting import bound_names, imports_as_python_3, relative_imports
 from .advice import IN_BOTH, name_fork, suggest
 from .finding import Edit, Finding, replace_node
 from .modules import (
@@ -53,7 +53,6 @@ def check_names(source: Source, project: Project) -> Iterator[Finding]:
             yield _check_namespace_use(name, node.lineno)
     yield from _check_builtins(source.tree, optional | _python_2_lines(source.tree))
     yield from _check_dict_methods(source.tree)
-    yield from _check_calls(source.tree)
     yield from check_rewrites(source.tree, is_in_package=project.is_in_package(source.path))
     yield from _check_relative_imports(source, project)
 
@@ -266,10 +265,7 @@ def _replace_import(use: Use, old: str, new: str) -> tuple[Edit, ...]:
 
 def _check_builtins(tree: ast.AST, optional: set[int]) -> Iterator[Finding]:
     """Report builtins of Python 2 that the program neither defines nor imports."""
-    bound = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_bound(n)}
-    bound |= {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
-    bound |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
-    bound |= import_aliases(tree).keys()
+    bound = bound_names(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Name) or node.id in bound or node.lineno in optional:
             continue
@@ -292,10 +288,6 @@ def _python_2_lines(tree: ast.AST) -> set[int]:
     handlers = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
     guarded |= {id(inner) for handler in handlers for inner in ast.walk(handler)}
     return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) in guarded}
-
-
-def _is_bound(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Store | ast.Del)
 
 
 def _check_relative_imports(source: Source, project: Project) -> Iterator[Finding]:
@@ -337,23 +329,3 @@ def _check_dict_methods(tree: ast.AST) -> Iterator[Finding]:
             continue
         edit = replace_node(node, new)
         yield Finding(node.lineno, f".{name}()", "python 2", f"write {new}", False, (edit,))
-
-
-def _check_calls(tree: ast.AST) -> Iterator[Finding]:
-    """Report calls without an argument that the function needs today."""
-    aliases = import_aliases(tree)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-            continue
-        module, _, name = (resolve(node.func, aliases) or "").rpartition(".")
-        argument, row = removed.CALLS.get(module, {}).get(name, ("", ""))
-        if not argument or not is_installed(module):
-            continue
-        if removed.needs_argument(getattr(importlib.import_module(module), name), argument):
-            path, instead = removed.read_row(row)
-            edits: tuple[Edit, ...] = ()
-            if isinstance(node.func, ast.Attribute):
-                owner = ast.unparse(node.func.value)
-                edits = (replace_node(node.func, f"{owner}.{path.partition(':')[2]}"),)
-            hint = f"write {instead}"
-            yield Finding(node.lineno, f"{module}.{name}", "removed", hint, False, edits)

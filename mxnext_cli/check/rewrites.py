@@ -8,15 +8,19 @@ rewritten only where the new one does the same; any other is left to the author.
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from ..run import scipy_misc
+from ..run import removed, scipy_misc
+from ..run.lists import find_lists
 from ..run.program import import_aliases, resolve
+from ..run.python2 import comparison_of
+from ..run.rewriting import bound_names, is_only_python_3
 from .finding import Edit, Finding, replace_node
-from .modules import is_gone
+from .modules import is_gone, is_installed
 from .values import Values
 
 # The module that `mx fix` writes, and the functions that it has.
@@ -26,6 +30,7 @@ IMAGE_FUNCTIONS = {
 }
 # Constants: the new text, with the name of the module.
 _CONSTANTS = {"numpy.NINF": "(-{}.inf)", "numpy.PZERO": "0.0", "numpy.NZERO": "(-0.0)"}
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _ATOMS = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.List | ast.ListComp | ast.Dict
 
 
@@ -59,6 +64,10 @@ def _rewrite_random_integers(call: Call) -> str | None:
     return f"{call.module}.randint({call.text(0)}, {call.atom(1)} + 1{size})"
 
 
+def _rewrite_cmp(call: Call) -> str:
+    return f"(({call.atom(0)} > {call.atom(1)}) - ({call.atom(0)} < {call.atom(1)}))"
+
+
 def _rewrite_getargspec(call: Call) -> str | None:
     """Return the current call if only the first four fields are used, whose names are equal."""
     new, parent = f"{call.module}.getfullargspec({call.text(0)})", call.parent
@@ -85,21 +94,89 @@ _CALLS: dict[str, tuple[range, Callable[[Call], str | None]]] = {
     "inspect.getargspec": (range(1, 2), _rewrite_getargspec),
     "pandas.rolling_mean": (range(2, 3), lambda c: f"{c.atom(0)}.rolling({c.text(1)}).mean()"),
     "pandas.rolling_std": (range(2, 3), lambda c: f"{c.atom(0)}.rolling({c.text(1)}).std()"),
+    "builtins.cmp": (range(2, 3), _rewrite_cmp),
+    "yaml.load": (range(1, 2), lambda c: f"{c.module}.safe_load({c.text(0)})"),
+    "yaml.load_all": (range(1, 2), lambda c: f"{c.module}.safe_load_all({c.text(0)})"),
 }
+# Functions that take files of bytes, and which argument is the file.
+_PICKLING = {"load": 0, "dump": 1, "Unpickler": 0, "Pickler": 0}
 
 
 def check_rewrites(tree: ast.Module, *, is_in_package: bool) -> Iterator[Finding]:
     """Yield the calls that can be rewritten."""
     aliases = import_aliases(tree)
     parents = {id(part): node for node in ast.walk(tree) for part in ast.iter_child_nodes(node)}
+    values = Values(tree)
+    aliases |= {name: f"builtins.{name}" for name in {"cmp"} - bound_names(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             yield from _check_call(node, aliases, parents.get(id(node)))
+            yield from _check_comparison(node)
+            yield from _check_pickle(node, aliases, parents, values)
         elif isinstance(node, ast.Attribute):
             yield from _check_attribute(node, resolve(node, aliases) or "", is_in_package)
         elif isinstance(node, ast.ImportFrom | ast.Import):
             yield from _check_import(tree, node, aliases, is_in_package)
-    yield from _check_conversions(tree, aliases)
+    yield from _check_conversions(tree, aliases, values)
+    for call in [] if is_only_python_3(tree) else find_lists(tree):
+        name = ast.unparse(call.func).rpartition(".")[2]
+        start = Edit(call.lineno, call.col_offset, call.lineno, call.col_offset, "list(")
+        edits = (start, _insert_after(call, ")"))
+        hint = f"write list({ast.unparse(call)[:60]}): Python 2 returned a list"
+        yield Finding(call.lineno, f"{name}()", "python 2", hint, False, edits)
+
+
+def _insert_after(node: ast.expr, text: str) -> Edit:
+    line, column = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return Edit(line, column, line, column, text)
+
+
+def _check_comparison(node: ast.Call) -> Iterator[Finding]:
+    """Report ``sorted(x, f)``: Python 3 sorts by keys."""
+    compare = comparison_of(node)
+    if compare is None:
+        return
+    new = f"key=functools.cmp_to_key({ast.unparse(compare)})"
+    keyword = next((k for k in node.keywords if k.value is compare), None)
+    edit = replace_node(compare, new)
+    if keyword is not None:
+        edit = edit._replace(line=keyword.lineno, column=keyword.col_offset)
+    hint = f"write {new[:80]}: Python 3 sorts by keys"
+    yield Finding(node.lineno, "sort(cmp)", "python 2", hint, False, (edit,), "functools")
+
+
+def _check_pickle(
+    node: ast.Call, aliases: dict[str, str], parents: dict[int, ast.AST], values: Values
+) -> Iterator[Finding]:
+    """Report ``pickle.load(open(path))``: Python 3 opens files as text."""
+    module, _, name = (resolve(node.func, aliases) or "").rpartition(".")
+    index = _PICKLING.get(name, -1) if module in ("pickle", "cPickle") else -1
+    if not 0 <= index < len(node.args):
+        return
+    call = _opening(node.args[index], parents, values)
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("open", "file"):
+        return
+    mode = call.args[1] if len(call.args) == 2 else ast.Constant("r")
+    text = mode.value if isinstance(mode, ast.Constant) else None
+    if call.keywords or not call.args or not isinstance(text, str) or "b" in text:
+        return
+    new = repr(f"{text}b")
+    edit = (
+        replace_node(mode, new) if len(call.args) == 2 else _insert_after(call.args[0], f", {new}")
+    )
+    hint = f"open the file in mode {new}: pickles are bytes"
+    yield Finding(call.lineno, f"pickle.{name}", "python 2", hint, False, (edit,))
+
+
+def _opening(file: ast.expr, parents: dict[int, ast.AST], values: Values) -> ast.expr | None:
+    """Return the expression whose value a file is: of the `with` around it, or as assigned."""
+    node: ast.AST | None = file
+    while isinstance(file, ast.Name) and node is not None and not isinstance(node, _FUNCTIONS):
+        for item in node.items if isinstance(node, ast.With) else ():
+            if getattr(item.optional_vars, "id", "") == file.id:
+                return item.context_expr
+        node = parents.get(id(node))
+    return values.assigned(file) if isinstance(file, ast.Name) else file
 
 
 def _check_call(
@@ -117,6 +194,7 @@ def _check_call(
         needs = "" if isinstance(node.func, ast.Attribute) or module not in new else module
         line = node.func.end_lineno or node.lineno
         edits = (replace_node(node, new),)
+        name = name.removeprefix("builtins.")
         yield Finding(line, name, "removed", f"write {new}", False, edits, needs)
 
 
@@ -179,6 +257,8 @@ def image_module_source() -> str:
 
 def _is_gone(name: str) -> bool:
     module, _, function = name.rpartition(".")
+    if module == "yaml" and is_installed(module):
+        return removed.needs_loader(getattr(importlib.import_module(module), function))
     return is_gone(module, function)
 
 
@@ -213,9 +293,10 @@ _ARRAYS = frozenset({"numpy.argwhere", "numpy.flatnonzero"})
 _ONE_AXIS = frozenset({"mean", "sum", "norm", "max", "min", "argmax", "argmin", "nansum", "prod"})
 
 
-def _check_conversions(tree: ast.Module, aliases: dict[str, str]) -> Iterator[Finding]:
+def _check_conversions(
+    tree: ast.Module, aliases: dict[str, str], values: Values
+) -> Iterator[Finding]:
     """Report ``int(array)``: NumPy 2.4 refuses arrays of one element unless they have no axis."""
-    values = Values(tree)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
             continue
@@ -226,9 +307,8 @@ def _check_conversions(tree: ast.Module, aliases: dict[str, str]) -> Iterator[Fi
         certainty = _is_array(source, aliases)
         if certainty is None:
             continue
-        line, column = argument.end_lineno or node.lineno, argument.end_col_offset or 0
         new = f"{node.func.id}({ast.unparse(argument)}.item())"
-        edit = Edit(line, column, line, column, ".item()")
+        edit = _insert_after(argument, ".item()")
         status = "removed" if certainty else "conversion"
         reason = "NumPy 2.4 refuses arrays" if certainty else "NumPy 2.4 refuses it if x has 2 axes"
         name = f"{node.func.id}(array)" if certainty else f"{node.func.id}(x.asnumpy()[i])"

@@ -6,6 +6,7 @@ Nothing here imports NumPy: a program that has not imported it has no arrays eit
 from __future__ import annotations
 
 import builtins
+import functools
 import operator
 import re
 import sys
@@ -149,6 +150,20 @@ def call_math(function: Any, *args: Any) -> Any:
             raise
     conversions[_caller()] = (f"math.{function.__name__}(array)", "array.item()")
     return function(*(a if n is None else n for a, n in zip(args, numbers, strict=True)))
+
+
+def to_list(function: str, value: Any) -> Any:
+    """Return the list that a function of Python 2 returned."""
+    if isinstance(value, list):
+        return value
+    conversions[_caller()] = (f"{function}(...)", f"list({function}(...))")
+    return builtins.list(value)
+
+
+def to_key(compare: Any) -> Any:
+    """Return the key by which Python 3 sorts as a comparison says."""
+    conversions[_caller()] = ("sorted(x, f)", "sorted(x, key=functools.cmp_to_key(f))")
+    return functools.cmp_to_key(compare)
 
 
 def format_text(text: Any, values: Any) -> Any:

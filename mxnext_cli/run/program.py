@@ -213,10 +213,11 @@ def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Find
 
 def print_report(findings: list[Finding], translated: list[str]) -> None:
     """Print the findings, what was divided, and which files were translated, to stderr."""
-    for filename in translated:
+    if translated:
+        verb = "is" if len(translated) == 1 else "are"
         sys.stderr.write(
-            f"\nmx run: {_relative(filename)} is Python 2, and was translated for this run; "
-            "mx fix shows the changes.\n"
+            f"\nmx run: {', '.join(map(_relative, translated))} {verb} Python 2, translated for "
+            "this run; mx fix shows the changes.\n"
         )
     if arithmetic.quotients:
         sys.stderr.write("\nmx run: quotients of integers that Python 2 would have cut:\n")
@@ -226,8 +227,8 @@ def print_report(findings: list[Finding], translated: list[str]) -> None:
         return
     names = len({f.name for f in findings})
     sys.stderr.write(
-        f"\nmx run: restored {names} removed name{'s' if names > 1 else ''} for this program; "
-        "to run without mx run, change:\n"
+        f"\nmx run: replaced {names} old {'names' if names > 1 else 'name'} for this program; "
+        "to run without mx run, write:\n"
     )
     width = max(len(f.name) for f in findings)
     _print_rows(

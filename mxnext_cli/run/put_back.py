@@ -65,8 +65,8 @@ class _Hooks:
                 continue
             for method, row in methods.items():
                 self._hook_method(owner, method, row)
-        for function, (argument, row) in removed.CALLS.get(name, {}).items():
-            self._hook_call(module, function, argument, row)
+        for function, path in removed.CALLS.get(name, {}).items():
+            self._hook_call(module, function, path)
 
     def _hook_attributes(self, module: types.ModuleType, rows: dict[str, removed.Row]) -> None:
         previous = vars(module).get("__getattr__")
@@ -95,22 +95,19 @@ class _Hooks:
             return
         self._stack.callback(delattr, owner, name)
 
-    def _hook_call(
-        self, module: types.ModuleType, name: str, argument: str, row: removed.Row
-    ) -> None:
-        """Accept calls of the program without an argument that a function needs today."""
-        function = getattr(module, name)
-        if not removed.needs_argument(function, argument):
-            return
-        program = self._program
-        path, instead = removed.read_row(row)
+    def _hook_call(self, module: types.ModuleType, name: str, path: str) -> None:
+        """Accept calls of the program that a function refuses today."""
+        function, program = getattr(module, name), self._program
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if len(args) == 1 and not kwargs and (frame := program.caller()) is not None:
+            frame = program.caller()
+            if frame is None:
+                return function(*args, **kwargs)
+            result, instead = resolve(path)(function, *args, **kwargs)
+            if instead:
                 program.note(frame, f"{module.__name__}.{name}", instead)
-                return resolve(path)(*args)
-            return function(*args, **kwargs)
+            return result
 
         setattr(module, name, call)
         self._stack.callback(setattr, module, name, function)

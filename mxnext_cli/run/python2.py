@@ -16,7 +16,7 @@ MAX_SOURCE = 2_000_000  # characters; longer files are data
 # Fixers for what Python 3 cannot even parse.
 _SYNTAX = "except exec ne numliterals paren print raise repr tuple_params unicode"
 # Fixers for calls whose results Python 3 changed: lists that became iterators.
-_RESULTS = "dict filter has_key map zip"
+_RESULTS = "dict filter has_key map xrange zip"
 
 
 def read_text(content: bytes) -> str:
@@ -130,6 +130,22 @@ def divides_as_python_3(tree: ast.Module) -> bool:
         and any(alias.name == "division" for alias in node.names)
         for node in tree.body
     )
+
+
+def comparison_of(call: ast.Call) -> ast.expr | None:
+    """Return the function that a call of Python 2 sorts by: ``sorted(x, f)``, ``x.sort(cmp=f)``.
+
+    >>> ast.unparse(comparison_of(ast.parse("sorted(x, f)", mode="eval").body))
+    'f'
+    """
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    if name == "sorted" and isinstance(call.func, ast.Name) and len(call.args) == 2:
+        return call.args[1]
+    if name not in ("sort", "sorted"):
+        return None
+    if name == "sort" and len(call.args) == 1 and isinstance(call.args[0], ast.Lambda):
+        return call.args[0]
+    return next((k.value for k in call.keywords if k.arg == "cmp"), None)
 
 
 def first_statement(tree: ast.Module) -> int:

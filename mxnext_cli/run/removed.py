@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import io
 import os
 import platform
 import re
@@ -178,13 +179,13 @@ METHODS: dict[str, dict[str, dict[str, Row]]] = {
     },
 }
 
-# Functions that need an argument today: module -> function -> the argument, and what is called
-# without it. YAML's old default ran code that a file named; the safe loader does not.
-CALLS: dict[str, dict[str, tuple[str, Row]]] = {
-    "yaml": {
-        "load": ("Loader", "yaml:safe_load"),
-        "load_all": ("Loader", "yaml:safe_load_all"),
-    },
+# Functions that refuse calls which they took before: module -> function -> what the program calls,
+# with the real function as its first argument. It returns the result, and what to write instead or
+# an empty string.
+CALLS: dict[str, dict[str, str]] = {
+    "yaml": {"load": f"{_OWN}:load_yaml", "load_all": f"{_OWN}:load_yaml"},
+    "pickle": {"load": f"{_OWN}:load_pickle", "loads": f"{_OWN}:load_pickle"}
+    | {"dump": f"{_OWN}:dump_pickle"},
 }
 
 # Modules under new names.
@@ -271,9 +272,9 @@ BUILTINS: dict[str, Row] = {
 }
 
 
-def needs_argument(function: Any, argument: str) -> bool:
-    """Return whether a function cannot be called without an argument."""
-    parameter = inspect.signature(function).parameters.get(argument)
+def needs_loader(function: Any) -> bool:
+    """Return whether PyYAML's function cannot be called without a loader."""
+    parameter = inspect.signature(function).parameters.get("Loader")
     return parameter is not None and parameter.default is parameter.empty
 
 
@@ -403,6 +404,50 @@ def fetch_mldata(dataname: str, **options: Any) -> Any:
     names = {"MNIST original": "mnist_784"}
     options = {k: v for k, v in options.items() if k == "data_home"}
     return fetch_openml(names.get(dataname, dataname), as_frame=False, **options)
+
+
+# -- calls that are refused today ---------------------------------------------------------------
+
+
+def load_yaml(function: Any, *args: Any, **options: Any) -> tuple[Any, str]:
+    """Call ``yaml.load`` without a loader. Its old default ran code that a file named."""
+    if len(args) != 1 or options or not needs_loader(function):
+        return function(*args, **options), ""
+    import yaml
+
+    name = f"safe_{function.__name__}"
+    return getattr(yaml, name)(*args), f"yaml.{name}"
+
+
+def load_pickle(function: Any, source: Any, **options: Any) -> tuple[Any, str]:
+    """Call ``pickle.load`` on a file that was opened as text, or that Python 2 wrote."""
+    binary, instead = _binary_file(source, "rb")
+    is_bytes = isinstance(binary, bytes | bytearray)
+    can_rewind = hasattr(binary, "seekable") and binary.seekable()
+    start = binary.tell() if can_rewind else 0
+    try:
+        return function(binary, **options), instead
+    except UnicodeDecodeError:
+        if "encoding" in options or not (is_bytes or can_rewind):
+            raise
+    if can_rewind:
+        binary.seek(start)
+    call = f"pickle.{function.__name__}(x, encoding='latin1')"
+    return function(binary, encoding="latin1", **options), f"{instead}; {call}".lstrip("; ")
+
+
+def dump_pickle(function: Any, value: Any, file: Any, *args: Any, **options: Any) -> Any:
+    """Call ``pickle.dump`` on a file that was opened as text."""
+    binary, instead = _binary_file(file, "wb")
+    return function(value, binary, *args, **options), instead
+
+
+def _binary_file(file: Any, mode: str) -> tuple[Any, str]:
+    """Return the file of bytes below a file of text, and how to open it."""
+    if not isinstance(file, io.TextIOWrapper):
+        return file, ""
+    file.flush()
+    return file.buffer, f"open(path, {mode!r})"
 
 
 # -- Python -------------------------------------------------------------------------------------

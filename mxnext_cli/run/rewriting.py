@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from . import arithmetic
-from .python2 import divides_as_python_3, first_statement, parse_program
+from .lists import find_lists
+from .python2 import comparison_of, divides_as_python_3, first_statement, parse_program
 
 PREFIX = "_mx_run_"  # two underscores would be mangled in classes
 # Builtins that take numbers -> what converts arrays of one element for them.
@@ -33,7 +34,10 @@ def prepare_program(
     tree, is_translated = parse_program(content, filename)
     if is_in_package and not imports_as_python_3(tree):
         tree = _Imports(Path(filename).parent, prefers_sibling=is_translated).visit(tree)
-    rewriter = _Expressions(tree, _choose_division(tree, is_translated))
+    is_old = is_translated or not is_only_python_3(tree)
+    rewriter = _Expressions(tree, _choose_division(tree, is_old, is_translated))
+    if is_old:
+        rewriter.lists.update(map(id, find_lists(tree)))
     tree = rewriter.visit(tree)
     if rewriter.functions:
         names = [ast.alias(name, PREFIX + name) for name in sorted(rewriter.functions)]
@@ -42,14 +46,12 @@ def prepare_program(
     return ast.fix_missing_locations(tree), is_translated
 
 
-def _choose_division(tree: ast.Module, is_translated: bool) -> tuple[str, str]:
+def _choose_division(tree: ast.Module, is_old: bool, is_translated: bool) -> tuple[str, str]:
     """Return the replacements of ``a / b`` and ``a /= b`` (Python 2's, or watched), or ''."""
-    if divides_as_python_3(tree):
+    if divides_as_python_3(tree) or not is_old:
         return "", ""
     if is_translated:
         return arithmetic.divide.__name__, arithmetic.divide_in_place.__name__
-    if is_only_python_3(tree):
-        return "", ""
     return arithmetic.watch_division.__name__, arithmetic.watch_division_in_place.__name__
 
 
@@ -168,15 +170,16 @@ class _Expressions(ast.NodeTransformer):
 
     def __init__(self, tree: ast.Module, division: tuple[str, str]) -> None:
         self.functions: set[str] = set()
+        self.lists: set[int] = set()  # ids of calls that returned lists in Python 2
         self._division, self._division_in_place = division
-        self._bound = _bound_names(tree)
+        self._bound = bound_names(tree)
         self._math = {
             alias.asname or alias.name
             for node in ast.walk(tree)
             if isinstance(node, ast.Import)
             for alias in node.names
             if alias.name == "math"
-        } - _bound_names(tree, imports=False)
+        } - bound_names(tree, imports=False)
 
     def _call(self, function: str, *args: ast.expr) -> ast.Call:
         self.functions.add(function)
@@ -209,8 +212,13 @@ class _Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Replace ``int(x)`` and ``math.sqrt(x)``."""
+        """Replace ``int(x)``, ``math.sqrt(x)``, and ``d.keys()`` where it is used as a list."""
         self.generic_visit(node)
+        if id(node) in self.lists:
+            function = ast.Constant(ast.unparse(node.func).rpartition(".")[2])
+            return ast.copy_location(self._call(arithmetic.to_list.__name__, function, node), node)
+        if (compare := comparison_of(node)) is not None:
+            self._compare_by_key(node, compare)
         if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             return node
         function, new = node.func, node
@@ -220,6 +228,13 @@ class _Expressions(ast.NodeTransformer):
         elif self._is_math(function) and node.args:
             new = self._call(arithmetic.call_math.__name__, function, *node.args)
         return ast.copy_location(new, node)
+
+    def _compare_by_key(self, node: ast.Call, compare: ast.expr) -> None:
+        """Pass the comparison of a sort as its key, as Python 3 takes it."""
+        node.args = [argument for argument in node.args if argument is not compare]
+        node.keywords = [keyword for keyword in node.keywords if keyword.value is not compare]
+        key = self._call(arithmetic.to_key.__name__, compare)
+        node.keywords.append(ast.copy_location(ast.keyword("key", key), compare))
 
     def _is_math(self, function: ast.expr) -> bool:
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
@@ -237,7 +252,8 @@ class _Expressions(ast.NodeTransformer):
         return ast.copy_location(ast.Expr(call), node)
 
 
-def _bound_names(tree: ast.AST, *, imports: bool = True) -> set[str]:
+def bound_names(tree: ast.AST, *, imports: bool = True) -> set[str]:
+    """Return the names that a program assigns, defines or imports."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -247,7 +263,7 @@ def _bound_names(tree: ast.AST, *, imports: bool = True) -> set[str]:
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             names.add(node.name)
         elif imports and isinstance(node, ast.Import | ast.ImportFrom):
-            names.update(alias.asname or alias.name for alias in node.names)
+            names.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
     return names
 
 

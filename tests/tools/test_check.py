@@ -414,11 +414,140 @@ def test_divisions_of_integers_are_reported(lines, status, tmp_path, capsys):
     assert statuses(tmp_path, capsys, header + lines, code) == [(4, status)]
 
 
-def test_each_quotient_of_a_chain_is_reported(tmp_path, capsys):
-    (tmp_path / "x.py").write_text("n = args.num_examples / args.batch_size / kv.num_workers\n")
+def test_a_chain_of_quotients_is_one_finding(tmp_path, capsys):
+    source = "n = args.num_examples / args.batch_size / kv.num_workers\n"
+    (tmp_path / "x.py").write_text(source)
+    (tmp_path / "old.py").write_text(source + "print 'n', n\n")
     hints = [f["hint"] for f in checked(capsys, tmp_path)["found"]]
-    assert "Python 2 gave args.num_examples // args.batch_size" in hints
-    assert len(hints) == 2
+    whole = "args.num_examples // args.batch_size // kv.num_workers"
+    assert f"Python 2 gave {whole}" in hints
+    assert f"write {whole}: Python 2 cut the quotient" in hints
+    assert len([h for h in hints if "//" in h]) == 2
+    assert main(["fix", "--apply", str(tmp_path / "old.py")]) == 0
+    assert whole in (tmp_path / "old.py").read_text()
+
+
+LISTS = """
+import random
+import numpy as np
+
+class Iter(object):
+    def __init__(self, n):
+        self.order = range(n)  # list
+        self.rest = range(n)
+
+    def reset(self):
+        random.shuffle(self.order)
+        return self.rest[0]
+
+def names(d):
+    keys = d.keys()  # list
+    keys.sort()
+    values = d.values()
+    values = sorted(values)
+    return keys[:2], values[0], len(d.keys())
+
+d = {'a': 1, 'b': 2}
+n = len(filter(None, [1, 0]))  # list
+parts = map(int, '123')  # list
+parts += [4]
+first = d.items()[0] + zip('x', 'y')[0]  # list
+mean = float(np.mean(d.values()))  # list
+mean += int(np.array(map(int, '12'))[1])  # list
+for pair in zip('ab', d.items()):
+    n += 1
+it = Iter(3)
+it.reset()
+print (str([names(d), n, parts, first, mean, sorted(it.order)]))
+"""
+
+
+def lines_marked(source, mark):
+    return {i for i, line in enumerate(source.splitlines(), 1) if line.endswith(mark)}
+
+
+def test_results_that_are_lists_in_python_2_alone(tmp_path, capsys):
+    path = tmp_path / "x.py"
+    path.write_text(LISTS)
+    found = checked(capsys, path)["found"]
+    assert {f["line"] for f in found} == lines_marked(LISTS, "# list")
+    assert {f["status"] for f in found} == {"python 2"}
+    assert main(["run", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == (
+        "[(['a', 'b'], 1, 2), 3, [1, 2, 3, 4], ('a', 1, 'x', 'y'), 3.5, [0, 1, 2]]\n"
+    )
+    assert "keys(...)" in captured.err
+    assert "list(keys(...))" in captured.err
+    assert main(["fix", "--apply", str(path)]) == 0
+    fixed = run_program(str(path), cwd=tmp_path)
+    assert fixed.stdout == captured.out
+
+
+PICKLES = """
+import cPickle as pickle
+import numpy as np
+
+def save(path, value):
+    pickle.dump(value, open(path, 'w'))  # text
+
+def load(path):
+    with open(path) as f:  # text
+        return pickle.load(f)
+
+def load_again(path):
+    f = open(path, 'r')  # text
+    return pickle.load(f)
+
+def load_right(path):
+    with open(path, 'rb') as f:
+        return pickle.load(f)
+
+save('x.pkl', {'x': np.ones(2)})
+for read in (load, load_again, load_right):
+    print 'sum', read('x.pkl')['x'].sum()
+"""
+
+
+@pytest.mark.filterwarnings("ignore")  # the program does not close its files
+def test_pickles_in_files_of_text(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "x.py"
+    path.write_text(PICKLES)
+    found = [f for f in checked(capsys, path)["found"] if "pickles are bytes" in f["hint"]]
+    assert {f["line"] for f in found} == lines_marked(PICKLES, "# text")
+    assert main(["run", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "sum 2.0\n" * 3
+    assert "open(path, 'rb')" in captured.err
+    assert main(["fix", "--apply", str(path)]) == 0
+    assert run_program(str(path), cwd=tmp_path).stdout == captured.out
+
+
+COMPARISONS = """
+pairs = [(1, 'b'), (2, 'a')]
+print 'first', sorted(pairs, lambda a, b: cmp(a[1], b[1]))[0]
+pairs.sort(cmp=lambda a, b: cmp(b[0], a[0]))
+print 'last', pairs[0]
+"""
+
+
+def test_sorts_by_comparisons(tmp_path, capsys):
+    path = tmp_path / "x.py"
+    path.write_text(COMPARISONS)
+    names = [(f["line"], f["name"]) for f in checked(capsys, path)["found"]]
+    assert {(3, "sort(cmp)"), (3, "cmp"), (4, "sort(cmp)"), (4, "cmp")} <= set(names)
+    assert main(["run", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said == "first (2, 'a')\nlast (2, 'a')\n"
+    assert main(["fix", "--apply", str(path)]) == 0
+    assert run_program(str(path), cwd=tmp_path).stdout == said
+
+
+def test_a_comparison_of_the_program_is_its_own(tmp_path, capsys):
+    path = tmp_path / "x.py"
+    path.write_text("def cmp(a, b):\n    return a - b\nx = cmp(1, 2)\n")
+    assert checked(capsys, path)["found"] == []
 
 
 @pytest.mark.parametrize(

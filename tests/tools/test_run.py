@@ -300,7 +300,8 @@ def test_python_2_runs_as_python_2_did(tmp_path, capsys):
     said = capsys.readouterr()
     assert said.out == "epoch 1\nhalf of 7\n3 2.5 [1, 2]\n"
     assert "error: x" in said.err
-    assert "old.py is Python 2, and was translated" in said.err
+    assert "old.py, " in said.err
+    assert "old_helper.py are Python 2, translated for this run" in said.err
     assert not list(tmp_path.rglob("*.pyc")), "Python itself must not take the translation"
 
 
@@ -495,6 +496,21 @@ def test_inexact_quotients_of_integers_are_logged_once_per_line(tmp_path, capsys
 def test_quotients_of_python_3_are_not_logged(header, tmp_path, capsys):
     reported(tmp_path, write(tmp_path, f"{header}\nprint(7 / 2)\n"))
     assert capsys.readouterr() == ("3.5\n", "")
+
+
+def test_pickles_of_python_2_are_read(tmp_path, capsys):
+    content = b"(dp0\nS'name'\np1\nS'caf\\xe9'\np2\ns."  # {'name': 'caf\xe9'} by Python 2
+    (tmp_path / "x.pkl").write_bytes(content * 2)
+    source = f"""
+import cPickle
+file = open({str(tmp_path / "x.pkl")!r}, 'rb')
+print(cPickle.load(file)['name'], cPickle.load(file)['name'])
+file.close()
+print(cPickle.loads({content!r})['name'])
+"""
+    facts = reported(tmp_path, write(tmp_path, source))
+    assert capsys.readouterr().out == "café café\ncafé\n"
+    assert any("encoding='latin1'" in row["instead"] for row in facts["put_back"])
 
 
 def test_integer_arrays_divide_as_in_python_2(tmp_path, capsys):
