@@ -251,7 +251,8 @@ def _print(args: argparse.Namespace, report: Report, names: list[str], files: li
         print(report.change)
     for note in report.notes:
         print(note)
-    print(f"compared on {len(rows)} inputs; wrote {', '.join(files)}")
+    inputs = "1 input" if len(rows) == 1 else f"{len(rows)} inputs"
+    print(f"compared on {inputs}; wrote {', '.join(files)}")
 
 
 def _worst(name: str, index: int, rows: dict[str, list[Difference]]) -> dict[str, Any]:

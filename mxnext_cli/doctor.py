@@ -142,7 +142,8 @@ def _version(name: str) -> str | None:
 
 
 def _devices() -> dict[str, Any]:
-    devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"}
+    threads = f"threads of torch: {torch.get_num_threads()}"
+    devices: dict[str, Any] = {"cpu": f"{os.cpu_count()} cores, {threads}"}
     for number in range(accelerator.count()):
         _, total = accelerator.memory_info(number)
         devices[f"gpu({number})"] = f"{accelerator.describe(number)}, {format_bytes(total)}"

@@ -61,7 +61,7 @@ def _files_of(name: str) -> list[str]:
     """Return a file, or the symbol and the last parameters of a prefix, as other commands do."""
     path = Path(name)
     symbol = path.with_name(path.name + SYMBOL_SUFFIX)
-    if path.exists() or not symbol.is_file():
+    if path.is_file() or not symbol.is_file():
         return [name]
     params = params_by_epoch(path.parent, path.name)
     return [str(symbol), *([str(params[max(params)])] if params else [])]

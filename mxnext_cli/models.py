@@ -88,7 +88,10 @@ class Model:
         missing = [name for name in self.inputs if not is_known(shapes.get(name))]
         if missing:
             example = " ".join(f"--shape {n}={_example(shapes.get(n))}" for n in missing)
-            raise UsageError(f"the shapes of inputs are not in the file; give them: {example}")
+            raise UsageError(
+                f"the model's files do not contain the shapes of its inputs; specify them, for "
+                f"example: {example}"
+            )
         unknown = [name for name, shape in shapes.items() if not is_known(shape)]
         if unknown:
             raise CommandError(
@@ -100,7 +103,7 @@ class Model:
 def _example(shape: Shape | None) -> str:
     """Return an example of a shape argument, with letters for unknown sizes."""
     if shape is None:
-        return "1,..."
+        return "1,3,224,224"
     letters = ["N", "C", "H", "W", "D"]
     return ",".join(
         str(n) if n > 0 else (letters[i] if i < 5 else "N") for i, n in enumerate(shape)
@@ -272,7 +275,7 @@ def _read_safetensors(path: Path) -> dict[str, NDArray]:
         from safetensors.torch import load_file
     except ImportError:
         raise CommandError(
-            f"{path}: reading it needs safetensors: pip install 'mxnext[safetensors]'"
+            f"{path}: reading it needs safetensors: pip install safetensors"
         ) from None
     try:
         return {name: nd.from_torch(tensor) for name, tensor in load_file(str(path)).items()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mxnet.error import FormatError, MXNetError
+from mxnet.error import FormatError
 from mxnet.formats import image_codec
 from mxnet.formats.atomic import replacing
 from mxnet.formats.recordio_file import Damage, RecordReader, read_index
@@ -136,10 +136,9 @@ def cat(args: argparse.Namespace) -> int:
         labels = " ".join(f"{label:g}" for label in _labels(header))
         about = f"id {header.id}\tlabel {labels}\t{len(content)} bytes\t{kind_of(content)}"
         print(f"{number}\toffset {offset}\t{about}")
-    if args.number is None:
-        return 0
-    print(f"{args.file} has no record {args.number}", file=sys.stderr)
-    return 1
+    if args.number is not None:
+        raise CommandError(f"{args.file} has no record {args.number}")
+    return 0
 
 
 def extract(args: argparse.Namespace) -> int:
@@ -199,7 +198,7 @@ def _index_problems(index: Path, offsets: set[int]) -> list[str]:
     if missing:
         messages.append(f"{index}: {len(missing)} records are not in the index")
     keys = collections.Counter(key for key, _ in lines)
-    messages += [f"{index}: key {key} stands there {n} times" for key, n in keys.items() if n > 1]
+    messages += [f"{index}: {n} lines have the key {key}" for key, n in keys.items() if n > 1]
     return messages
 
 
@@ -207,22 +206,19 @@ def index(args: argparse.Namespace) -> int:
     """Write the index of a file: by the ids of image records, or counted with --count."""
     out = Path(args.out) if args.out else Path(args.file).with_suffix(".idx")
     if out.exists() and not args.force:
-        print(f"{out} is there already; --force replaces it", file=sys.stderr)
-        return 1
+        raise CommandError(f"{out} exists; --force replaces it")
     lines, seen, damages = [], set(), []
     for number, (offset, record) in enumerate(records(args.file, damages)):
         key = number if args.count else unpack(record)[0].id
         if key in seen:
-            print(f"id {key} stands there twice: use --count", file=sys.stderr)
-            return 1
+            raise CommandError(f"{args.file}: two records have the id {key}: use --count")
         seen.add(key)
         lines.append(f"{key}\t{offset}\n")
     for damage in damages:
         print(f"{damage.error} Left out: bytes {damage.start} to {damage.end}.", file=sys.stderr)
     if damages and not (args.skip_damaged and lines):
         hint = "; --skip-damaged indexes the whole ones" if lines else ""
-        print(f"{args.file}: {len(lines)} whole records{hint}", file=sys.stderr)
-        return 1
+        raise CommandError(f"{args.file}: {len(lines)} whole records{hint}")
     with replacing(out) as file:
         file.write("".join(lines).encode("utf-8"))
     print(f"{len(lines)} records in {out}")
@@ -234,8 +230,4 @@ ACTIONS = {"info": info, "cat": cat, "extract": extract, "check": check, "index"
 
 def run(args: argparse.Namespace) -> int:
     """Run with the given options; return the exit code."""
-    try:
-        return ACTIONS[args.action](args)
-    except (MXNetError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
+    return ACTIONS[args.action](args)

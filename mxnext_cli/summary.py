@@ -125,7 +125,7 @@ def view(args: argparse.Namespace) -> int:
         raise CommandError(f"{output}: there is no folder {output.parent}")
     title = " · ".join(dict.fromkeys([model.name, *(f.name for f in model.files[1:])]))
     render_html(model.symbol, output, all_shapes, model.parameters, title)
-    print(f"{output}: {output.stat().st_size} bytes")
+    print(f"wrote {output} ({format_bytes(output.stat().st_size)})")
     if unknown:
         print(f"operators that are not known here are gray: {', '.join(unknown)}")
     if args.open:

@@ -32,7 +32,7 @@ class LogMetricsCallback:
         except ImportError as error:
             raise MXNetError(
                 "LogMetricsCallback writes with the package tensorboard, which is not installed: "
-                "pip install 'mxnext[tensorboard]'"
+                "pip install tensorboard"
             ) from error
         self.summary_writer = SummaryWriter(logging_dir)
 

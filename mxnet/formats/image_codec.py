@@ -196,7 +196,7 @@ def opencv() -> ModuleType:
     except ImportError as error:
         raise MissingLibrary(
             "Images are decoded and changed by OpenCV, which is not installed: "
-            "pip install 'mxnext[image]' (or opencv-python-headless)."
+            "pip install opencv-python-headless"
         ) from error
 
 

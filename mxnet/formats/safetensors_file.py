@@ -36,7 +36,7 @@ def _library() -> ModuleType:
     except ImportError as error:
         raise MissingSafetensors(
             "safetensors files need the safetensors library. Install it with: "
-            "pip install 'mxnext[safetensors]'"
+            "pip install safetensors"
         ) from error
 
 

@@ -11,7 +11,7 @@ from .source import Model
 Sizes = dict[str, tuple]  # shapes by the inputs' names, with a name in place of each free size
 BATCH = "batch"
 FIXED_BY_GRAPH = "the graph and its parameters take no other size"
-NOT_REQUESTED = "not requested (--dynamic, dynamic_shapes)"
+NOT_REQUESTED = "--dynamic (dynamic_shapes=) would leave them free"
 
 
 def choose_sizes(source: Model, requested: Any) -> list[Sizes]:
@@ -111,7 +111,7 @@ def describe_sizes(source: Model, sizes: Sizes, reason: str | None) -> list[str]
         line = f"sizes of {name}: ({', '.join(map(str, size))})"
         for why, frozen in axes.items():
             word = "axis" if len(frozen) == 1 else "axes"
-            line += f"; frozen {word} {', '.join(map(str, frozen))}: {why}"
+            line += f"; fixed {word} {', '.join(map(str, frozen))}: {why}"
         lines.append(line)
     return lines
 

@@ -62,7 +62,7 @@ def _figure_class() -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise MXNetError(
-            "plot_history needs the package matplotlib: pip install 'mxnext[viz]'"
+            "plot_history needs the package matplotlib: pip install matplotlib"
         ) from None
 
     class Curves(Figure):

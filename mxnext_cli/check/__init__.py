@@ -49,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
         findings += [(path, finding) for finding in of_file]
         notes += around
     models = [_check_model(path) for path in files.models]
-    networks = run_networks(files.programs, files.models, args) if args.run or args.network else []
+    readable = [Path(model["file"]) for model in models if not model["problems"]]
+    networks = run_networks(files.programs, readable, args) if args.run or args.network else []
     report = Report(files.programs, findings, notes, models, networks)
     if args.json:
         print_json(report.facts(everything=args.all))

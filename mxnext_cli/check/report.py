@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..output import print_table
+from ..run.python2 import read_text
 from .finding import LEVELS, STATUSES, Finding
 from .surroundings import Note
 
-MAX_WIDTH = 60  # of a line of the program
+MAX_NAMES = 5  # of networks that ran
 
 
 class Report(NamedTuple):
@@ -78,8 +79,9 @@ def print_report(report: Report, *, everything: bool) -> None:
     for line in _describe_notes(report.notes, everything=everything):
         print(line)
     for file in [*report.files, *report.networks]:
+        name = file.get("file") or file["network"]
         for problem in file["problems"]:
-            print(f"{file.get('file') or file['network']}: {problem}")
+            print(f"{name}: {problem.removeprefix(f'{name}: ')}")
     for line in _summarize(report):
         print(line)
 
@@ -130,8 +132,10 @@ def _summarize(report: Report) -> Iterable[str]:
         good = sum(not file["problems"] for file in facts["files"])
         yield f"{good} of {len(facts['files'])} model and data files are fine."
     if facts["networks"]:
-        good = sum(not network["problems"] for network in facts["networks"])
-        yield f"{good} of {_count(len(facts['networks']), 'network')} ran forward and backward."
+        good = [n["network"] for n in facts["networks"] if not n["problems"]]
+        names = ", ".join(good[:MAX_NAMES]) + (" ..." if len(good) > MAX_NAMES else "")
+        number = _count(len(facts["networks"]), "network")
+        yield f"{len(good)} of {number} ran forward and backward{': ' if names else '.'}{names}"
     yield f"Next: {_next_step(report, facts)}"
 
 
@@ -162,13 +166,14 @@ def _next_step(report: Report, facts: dict[str, Any]) -> str:
 
 
 def _main_program(report: Report) -> str:
-    """Return the likely entry point: named train or main, or the only program."""
+    """Return the likely entry point: named train or main, or the only one that can be started."""
     programs = [p for p in report.programs if p.suffix == ".py"]
+    started = [p for p in programs if "__main__" in read_text(p.read_bytes())] or programs
     for pattern in (r"train.*", r"main|run.*|demo.*", r".*train.*"):
-        for path in sorted(programs, key=lambda p: (len(p.parts), p.name)):
+        for path in sorted(started, key=lambda p: (len(p.parts), p.name)):
             if re.fullmatch(pattern, path.stem):
                 return str(path)
-    return str(programs[0]) if len(programs) == 1 else "YOUR_PROGRAM.py"
+    return str(started[0]) if len(started) == 1 else "YOUR_PROGRAM.py"
 
 
 def _count(number: int, noun: str) -> str:

@@ -237,8 +237,8 @@ def test_batch_size_is_dynamic_by_default() -> None:
     assert report.sizes == {"data": ("batch", 3, 6, 6)}
     assert "other sizes" in report.rows
     (note,) = report.notes
-    assert "frozen axis 1: the graph and its parameters take no other size" in note
-    assert "frozen axes 2, 3: not requested" in note
+    assert "fixed axis 1: the graph and its parameters take no other size" in note
+    assert "fixed axes 2, 3: --dynamic" in note
     axes = {"data": {2: "height", 3: "width"}}
     report = mx.convert.convert(net, "onnx", shapes=[(1, 3, 6, 6)], dynamic_shapes=axes)
     assert report.sizes == {"data": ("batch", 3, "height", "width")}
@@ -260,7 +260,7 @@ def test_batch_size_is_frozen_if_the_format_requires_it(monkeypatch) -> None:
     monkeypatch.setattr(conversion, "_onnx_model", refuse_free_sizes)
     report = mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)])
     assert report.sizes == {"data": (2, 4)}
-    assert "frozen axis 0: operator X needs the batch as a number;" in report.notes[0]
+    assert "fixed axis 0: operator X needs the batch as a number;" in report.notes[0]
     with pytest.raises(ConversionError, match="operator X"):
         mx.convert.convert(_dense(), "onnx", shapes=[(2, 4)], dynamic_shapes=[("batch", 4)])
 
@@ -270,7 +270,7 @@ def test_batch_size_is_frozen_if_the_graph_fixes_it() -> None:
     data = mx.sym.reshape(mx.sym.var("data"), shape=(2, 2, 2)) + mx.sym.ones((2, 2, 2))
     report = mx.convert.convert(data, "onnx", shapes=[(2, 4)], params={})
     assert report.sizes == {"data": (2, 4)}
-    assert "frozen axes 0, 1: the graph" in report.notes[0]
+    assert "fixed axes 0, 1: the graph" in report.notes[0]
 
 
 def test_invalid_dynamic_shapes_raise() -> None:

@@ -749,3 +749,18 @@ def test_what_the_readme_shows_is_what_is_printed(page, tmp_path, capsys, monkey
     trained = capsys.readouterr().out
     shown = f"$ mx check .\n{checked}\n$ mx run train.py\n{trained}"
     assert shown in (root / page).read_text(encoding="utf-8")
+
+
+def test_the_next_step_names_the_program_that_can_be_started(tmp_path, capsys):
+    (tmp_path / "layers.py").write_text("import mxnet as mx\n")
+    (tmp_path / "bucketing.py").write_text("if __name__ == '__main__':\n    print(1)\n")
+    assert main(["check", str(tmp_path)]) == 0
+    assert f"Next: mx run {tmp_path / 'bucketing.py'}" in capsys.readouterr().out
+
+
+def test_an_unreadable_model_is_reported_once(tmp_path, capsys):
+    graph = {"nodes": [{"op": "NoSuchOp", "name": "x", "inputs": []}], "heads": [[0, 0, 0]]}
+    path = tmp_path / "model-symbol.json"
+    path.write_text(json.dumps({**graph, "arg_nodes": []}))
+    assert main(["check", "--run", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.count(str(path)) == 1

@@ -221,7 +221,7 @@ def test_networks_are_cut_and_sizes_are_free(capsys):
     assert facts["sizes"] == {"data": ["batch", 2, "height", "width"]}
     facts = converted(capsys, *arguments, "--dynamic", "none")
     assert facts["sizes"] == {"data": [2, 2, 6, 6]}
-    assert "frozen axes 0, 1" not in facts["notes"][0]
+    assert "fixed axes 0, 1" not in facts["notes"][0]
     for wrong in ("data:9=x", "data:2", "image:2=x"):
         assert main(["convert", *arguments, "--dynamic", wrong]) == 2
     assert main(["convert", *arguments, "--outputs", "absent"]) == 2

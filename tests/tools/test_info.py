@@ -65,6 +65,14 @@ def test_a_module_checkpoint(tmp_path, capsys):
     assert symbol["parameters"] == 8
 
 
+def test_a_prefix_that_is_also_a_folder(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("model").mkdir()
+    mx.sym.FullyConnected(mx.sym.var("data"), num_hidden=2).save("model-symbol.json")
+    assert main(["info", "model"]) == 0
+    assert "model-symbol.json" in capsys.readouterr().out
+
+
 def test_a_symbol_of_the_year_2016(tmp_path, capsys):
     path = tmp_path / "old-symbol.json"
     path.write_text(json.dumps(OLD_JSON))

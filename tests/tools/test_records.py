@@ -197,6 +197,30 @@ def said(capsys, *arguments, code=0):
     return capsys.readouterr()
 
 
+def test_an_index_is_not_replaced_without_force(images, capsys):
+    said(capsys, "rec", "index", images, "--force")
+    assert "mx rec: " in (error := said(capsys, "rec", "index", images, code=1).err)
+    assert "--force replaces it" in error
+
+
+def test_a_reader_may_stop_early(images):
+    """``mx rec cat train.rec | head -1``."""
+    command = [sys.executable, "-m", "mxnext_cli", "rec", "cat", str(images)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
+
+
+def test_lists_are_written_into_new_folders(tmp_path, capsys):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images/a.png").write_bytes(b"only its name is read")
+    said(capsys, "im2rec", "--list", tmp_path / "data/train", tmp_path / "images")
+    assert (tmp_path / "data/train.lst").is_file()
+
+
 def test_info_counts(images, capsys):
     out = said(capsys, "rec", "info", images).out
     assert "7 records" in out

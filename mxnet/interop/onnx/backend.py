@@ -80,7 +80,7 @@ def _require(module: str, title: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MXNetError(
-            f"backend={module!r} needs {title}. Install it with: pip install 'mxnext[{module}]'"
+            f"backend={module!r} needs {title}. Install it with: pip install onnx {module}"
         ) from error
 
 

@@ -31,7 +31,7 @@ def load_onnx() -> ModuleType:
         return importlib.import_module("onnx")
     except ImportError as error:
         raise MissingOnnx(
-            "ONNX files need the onnx library. Install it with: pip install 'mxnext[onnx]'"
+            "ONNX files need the onnx library. Install it with: pip install onnx"
         ) from error
 
 

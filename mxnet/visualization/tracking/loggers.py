@@ -175,9 +175,7 @@ def check_loggers(loggers: Any) -> list[Logger]:
 
 
 def _missing(logger: Logger, package: str) -> MXNetError:
-    return MXNetError(
-        f"{type(logger).__name__} needs the package {package}: pip install 'mxnext[{package}]'"
-    )
+    return MXNetError(f"{type(logger).__name__} needs the package {package}: pip install {package}")
 
 
 def _metrics(row: Mapping[str, Any]) -> dict[str, float]:
