@@ -34,8 +34,8 @@ _SAME_NAME = (
     "h5py horovod imageio jieba joblib librosa lmdb lxml matplotlib networkx "
     "nltk numba onnx onnxruntime pandas plotly psutil pyarrow pycocotools pytest redis requests "
     "sacrebleu scipy seaborn sentencepiece shapely simplejson six soundfile spacy sympy tabulate "
-    "tensorboard tensorboardX tensorflow termcolor torch torchvision tornado tqdm transformers "
-    "visdom xgboost"
+    "tensorboard tensorboardX tensorflow tensorpack termcolor torch torchvision tornado tqdm "
+    "transformers unidecode visdom xgboost"
 )
 PACKAGES = {name: name for name in _SAME_NAME.split()} | {
     "Cython": "cython",
@@ -114,6 +114,7 @@ class Project:
             for level, module in modules:
                 folders = [path.parents[level - 1]] if level else _folders_of(path)
                 members |= self._find_all(folders, module, is_relative=level > 0)
+        members |= {path for path in self._programs if path.name == "__init__.py"}
         scripts = {p.parent for p in self._programs - members if "__main__" in _read(p)}
         waiting = list(members)
         while waiting:  # siblings of members are members as well

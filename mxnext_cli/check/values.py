@@ -18,7 +18,7 @@ MAX_DEPTH = 12  # of names that are followed
 
 INTEGER_NAME = re.compile(
     r"(?:num|n|nb)_\w+|\w*(?:_size|_num|_count|_dim|_dims|_len|_length|_steps|_layers|_epochs)"
-    r"|num\w+s|batch|stride|strides|pad|padding|channels|epochs?|seq_len|depth|nworkers?"
+    r"|num\w+s|batch|batch_(?:images|rois)|stride|strides|pad|padding|channels|epochs?|seq_len|depth|nworkers?"
     r"|\w*stride|\w*(?:channels|filters|units|examples|samples|workers|classes)"
 )
 _INTEGER_CALLS = frozenset({"int", "len", "ord", "id", "hash"})

@@ -160,6 +160,14 @@ def to_list(function: str, value: Any) -> Any:
     return builtins.list(value)
 
 
+def to_next(iterator: Any) -> Any:
+    """Return the next item of an iterator of Python 2 or 3."""
+    if hasattr(iterator, "next"):  # that of a program, or a DataIter
+        return iterator.next()
+    conversions[_caller()] = ("x.next()", "next(x)")
+    return next(iterator)
+
+
 def to_key(compare: Any) -> Any:
     """Return the key by which Python 3 sorts as a comparison says."""
     conversions[_caller()] = ("sorted(x, f)", "sorted(x, key=functools.cmp_to_key(f))")

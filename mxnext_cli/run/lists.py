@@ -78,11 +78,17 @@ def _variable(node: ast.AST, scope: int) -> tuple[int, str]:
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield the targets that a statement binds, with their values, or with themselves."""
     if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
+        for target in node.targets:
+            parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+            values = [node.value] if parts == [target] else getattr(node.value, "elts", parts)
+            # x = None often comes before the list.
+            yield from (p for p in zip(parts, values, strict=False) if not _is_constant(p[1]))
     elif isinstance(node, ast.For | ast.comprehension):
         yield node.target, node.target
-    elif isinstance(node, ast.Tuple | ast.List) and isinstance(node.ctx, ast.Store):
-        yield from ((part, part) for part in node.elts)
+
+
+def _is_constant(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant)
 
 
 def _uses(node: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.expr, frozenset[str]]]:
@@ -90,7 +96,10 @@ def _uses(node: ast.AST, aliases: dict[str, str]) -> Iterator[tuple[ast.expr, fr
     if isinstance(node, ast.Subscript):
         yield node.value, BUT_RANGES if isinstance(node.ctx, ast.Load) else ALL
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        yield from ((side, ALL) for side in (node.left, node.right))
+        for side in (node.left, node.right):
+            if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Slice):
+                side = side.value
+            yield side, ALL
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         yield node.target, ALL
     elif isinstance(node, ast.Call):

@@ -212,6 +212,7 @@ MODULES: dict[str, str] = {
     "scipy.ndimage.morphology": "scipy.ndimage",
     "scipy.ndimage.measurements": "scipy.ndimage",
     "numpy.core.umath_tests": "numpy._core.umath_tests",
+    "numpy.linalg.linalg": "numpy.linalg",
 }
 # Modules that were removed and are recreated: module -> (what to write, names -> objects).
 MADE_MODULES: dict[str, tuple[str, dict[str, str]]] = {

@@ -35,9 +35,7 @@ def prepare_program(
     if is_in_package and not imports_as_python_3(tree):
         tree = _Imports(Path(filename).parent, prefers_sibling=is_translated).visit(tree)
     is_old = is_translated or not is_only_python_3(tree)
-    rewriter = _Expressions(tree, _choose_division(tree, is_old, is_translated))
-    if is_old:
-        rewriter.lists.update(map(id, find_lists(tree)))
+    rewriter = _Expressions(tree, _choose_division(tree, is_old, is_translated), is_old=is_old)
     tree = rewriter.visit(tree)
     if rewriter.functions:
         names = [ast.alias(name, PREFIX + name) for name in sorted(rewriter.functions)]
@@ -168,9 +166,10 @@ def _can_import(root: str) -> bool:
 class _Expressions(ast.NodeTransformer):
     """Replaces divisions and conversions of arrays by calls of `arithmetic`."""
 
-    def __init__(self, tree: ast.Module, division: tuple[str, str]) -> None:
+    def __init__(self, tree: ast.Module, division: tuple[str, str], *, is_old: bool) -> None:
         self.functions: set[str] = set()
-        self.lists: set[int] = set()  # ids of calls that returned lists in Python 2
+        self._is_old = is_old
+        self._lists = {id(call) for call in find_lists(tree)} if is_old else set()
         self._division, self._division_in_place = division
         self._bound = bound_names(tree)
         self._math = {
@@ -214,7 +213,7 @@ class _Expressions(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         """Replace ``int(x)``, ``math.sqrt(x)``, and ``d.keys()`` where it is used as a list."""
         self.generic_visit(node)
-        if id(node) in self.lists:
+        if id(node) in self._lists:
             function = ast.Constant(ast.unparse(node.func).rpartition(".")[2])
             return ast.copy_location(self._call(arithmetic.to_list.__name__, function, node), node)
         if (compare := comparison_of(node)) is not None:
@@ -227,6 +226,8 @@ class _Expressions(ast.NodeTransformer):
                 new = self._call(CONVERSIONS[function.id].__name__, *node.args)
         elif self._is_math(function) and node.args:
             new = self._call(arithmetic.call_math.__name__, function, *node.args)
+        elif self._is_old and isinstance(function, ast.Attribute) and function.attr == "next":
+            new = node if node.args else self._call(arithmetic.to_next.__name__, function.value)
         return ast.copy_location(new, node)
 
     def _compare_by_key(self, node: ast.Call, compare: ast.expr) -> None:
