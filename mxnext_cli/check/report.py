@@ -81,7 +81,8 @@ def print_report(report: Report, *, everything: bool) -> None:
     for file in [*report.files, *report.networks]:
         name = file.get("file") or file["network"]
         for problem in file["problems"]:
-            print(f"{name}: {problem.removeprefix(f'{name}: ')}")
+            first, *more = problem.removeprefix(f"{name}: ").splitlines()
+            print(f"{name}: {first}{' ...' if more else ''}")
     for line in _summarize(report):
         print(line)
 

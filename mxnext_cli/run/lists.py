@@ -49,6 +49,8 @@ def find_lists(tree: ast.AST) -> Iterator[ast.Call]:
         for target, value in _bindings(node):
             values.setdefault(_variable(target, scope), []).append(value)
         inner = id(node) if isinstance(node, _SCOPES) else scope
+        if isinstance(node, ast.arg):
+            values.setdefault((scope, node.arg), []).append(node)
         waiting.extend((part, inner) for part in ast.iter_child_nodes(node))
     for key, assigned in values.items():
         if key[1] and all(_kind(value) in refused.get(key, ()) for value in assigned):

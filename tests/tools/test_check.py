@@ -447,6 +447,12 @@ def names(d):
     values = sorted(values)
     return keys[:2], values[0], len(d.keys())
 
+def transpose(data):
+    if len(data) > 1:
+        data = zip(*data)
+        return [sum(x) for x in data]
+    return data[0]
+
 def epochs(n):
     begins = range(0, n, 2)  # list
     return begins[1:] + [n]
