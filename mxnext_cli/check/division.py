@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from ..run.program import import_aliases, resolve
-from ..run.python2 import divides_as_python_3
+from ..run.python2 import future_imports
 from ..run.rewriting import is_only_python_3
 from .finding import Edit, Finding
 from .modules import Project
@@ -62,7 +62,7 @@ _CUTTING = frozenset({"int", "numpy.floor", "math.floor", "numpy.int32", "numpy.
 
 def check_divisions(source: Source, project: Project) -> Iterator[Finding]:
     """Yield the divisions of integers, first those whose result must be an integer."""
-    if divides_as_python_3(source.tree):
+    if "division" in future_imports(source.tree):
         return  # the author meant fractions
     rule = _Divisions(source)
     yield from rule.find_misfits()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
+from ..run.python2 import future_imports
 from ..run.rewriting import has_sibling, is_only_python_3
 
 _IMPORTS = re.compile(
@@ -26,6 +27,11 @@ _REQUIRES_PYTHON_3 = re.compile(
 )
 _QUOTED = re.compile(r"[\"']([^\"']*)[\"']")
 MODULE_SUFFIXES = (".py", ".pyx", ".so", ".pyd")
+VERSION_WORDS = ("version_info", "sys.version", "py2", "py3", "type_check")
+IMPORT_ERRORS = frozenset(
+    {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "NameError"}
+    | {"AttributeError"}
+)
 MAX_PARENTS = 4  # folders above a program in which its project may begin
 
 # Packages that MXNet programs import. Other names are never proposed: anybody may own them.
@@ -99,7 +105,7 @@ class Project:
             return True
         trees = [_parse(path) for path in self._programs]
         # Files that are Python 2, or cared for it, against those of Python 3.
-        older = sum(tree is None or _imports_future(tree) for tree in trees)
+        older = sum(tree is None or bool(future_imports(tree) - {"annotations"}) for tree in trees)
         return sum(tree is not None and is_only_python_3(tree) for tree in trees) > older
 
     def is_in_package(self, program: Path) -> bool:
@@ -167,16 +173,6 @@ def _parse(path: Path) -> ast.Module | None:
         return None
 
 
-def _imports_future(tree: ast.Module) -> bool:
-    names = {
-        alias.name
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        for alias in node.names
-    }
-    return bool(names - {"annotations"})
-
-
 def _folders_of(path: Path) -> list[Path]:
     return [path.parent, *path.parent.parents][: MAX_PARENTS + 1]
 
@@ -232,15 +228,9 @@ def advise(root: str) -> str:
 
 
 def optional_imports(tree: ast.AST) -> set[int]:
-    """Return the lines of imports whose failure the program handles."""
-    lines: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Try) and any(_handles_import(h) for h in node.handlers):
-            for part in [*node.body, *(n for h in node.handlers for n in h.body)]:
-                lines |= {n.lineno for n in ast.walk(part) if isinstance(n, ast.stmt)}
-        elif isinstance(node, ast.If) and _is_about_version(node.test):
-            lines |= {n.lineno for n in ast.walk(node) if isinstance(n, ast.stmt)}
-    return lines
+    """Return the lines of statements that handle a missing module, or ask for Python's version."""
+    guarded = guarded_nodes(tree, VERSION_WORDS, IMPORT_ERRORS)
+    return {n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt) and id(n) in guarded}
 
 
 def guarded_nodes(tree: ast.AST, words: tuple[str, ...], errors: frozenset[str]) -> set[int]:
@@ -289,17 +279,6 @@ def _handles(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
     nodes = list(ast.walk(handler.type))
     names = {n.id for n in nodes if isinstance(n, ast.Name)}
     return bool(errors & (names | {n.attr for n in nodes if isinstance(n, ast.Attribute)}))
-
-
-def _handles_import(handler: ast.ExceptHandler) -> bool:
-    expected = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException", "NameError"}
-    return _handles(handler, frozenset(expected | {"AttributeError"}))
-
-
-def _is_about_version(test: ast.expr) -> bool:
-    """Return whether a condition asks for the version of Python or for a type checker."""
-    text = ast.unparse(test)
-    return any(part in text for part in ("version_info", "sys.version", "PY2", "PY3", "TYPE_CHECK"))
 
 
 def is_gone(module: str, name: str) -> bool:

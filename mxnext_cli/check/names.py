@@ -17,7 +17,8 @@ from mxnet.ops.declare import Op
 
 from ..run import removed
 from ..run.program import Use, find_uses, resolve
-from ..run.rewriting import bound_names, imports_as_python_3, relative_imports
+from ..run.python2 import future_imports
+from ..run.rewriting import bound_names, relative_imports
 from .advice import IN_BOTH, name_fork, suggest
 from .finding import Edit, Finding, replace_node
 from .modules import (
@@ -292,7 +293,7 @@ def _python_2_lines(tree: ast.AST) -> set[int]:
 
 def _check_relative_imports(source: Source, project: Project) -> Iterator[Finding]:
     """Report implicit relative imports, which Python 3 does not resolve."""
-    if imports_as_python_3(source.tree) or not project.is_in_package(source.path):
+    if "absolute_import" in future_imports(source.tree) or not project.is_in_package(source.path):
         return
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ImportFrom) and (node.level or not node.module):

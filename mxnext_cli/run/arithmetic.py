@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import builtins
 import functools
-import operator
 import re
 import sys
 from numbers import Integral
+from operator import itruediv, truediv
 from typing import Any, NamedTuple
 
 MAX_WATCHED_ELEMENTS = 10_000  # of an array whose quotients are looked at
@@ -57,33 +57,21 @@ def _is_exact(a: Any, b: Any) -> bool:
 # -- divisions -------------------------------------------------------------------------------------
 
 
-def divide(a: Any, b: Any) -> Any:
-    """Return ``a / b`` as Python 2 computed it.
+def divide(a: Any, b: Any, function: Any = truediv) -> Any:
+    """Return ``a / b`` as Python 2 computed it, or with `itruediv` what ``a /= b`` assigned.
 
     >>> divide(-7, 2), divide(7, 2.0)
     (-4, 3.5)
     """
-    return a // b if _is_integer(a) and _is_integer(b) else a / b
+    return a // b if _is_integer(a) and _is_integer(b) else function(a, b)
 
 
-def divide_in_place(a: Any, b: Any) -> Any:
-    """Return what ``a /= b`` assigned to `a` in Python 2."""
-    return a // b if _is_integer(a) and _is_integer(b) else operator.itruediv(a, b)
-
-
-def watch_division(a: Any, b: Any) -> Any:
+def watch_division(a: Any, b: Any, function: Any = truediv) -> Any:
     """Return ``a / b``; record the line if Python 2 would have truncated the quotient."""
-    result = a / b
-    if _is_integer(a) and _is_integer(b):
+    is_written = function is itruediv and _is_integer_array(a)
+    if _is_integer(a) and _is_integer(b) and not is_written:
         _watch(a, b, _caller())
-    return result
-
-
-def watch_division_in_place(a: Any, b: Any) -> Any:
-    """Return what ``a /= b`` assigns to `a`; record the line likewise."""
-    if _is_integer(a) and _is_integer(b) and not _is_integer_array(a):
-        _watch(a, b, _caller())
-    return operator.itruediv(a, b)
+    return function(a, b)
 
 
 def _watch(a: Any, b: Any, place: Place) -> None:
@@ -108,36 +96,17 @@ def _as_number(value: Any) -> Any:
     return None
 
 
-def _convert(name: str, function: Any, value: Any, place: Place) -> Any:
-    """Call a function of a number on an array of one element too, as NumPy before 2.4 did."""
+def to_number(name: str, value: Any) -> Any:
+    """Call ``int`` and its like on an array of one element too, as NumPy before 2.4 did."""
+    function = getattr(builtins, name)
     try:
         return function(value)
     except TypeError:
         number = _as_number(value)
         if number is None:
             raise
-    conversions[place] = (f"{name}(array)", "array.item()")
+    conversions[_caller()] = (f"{name}(array)", "array.item()")
     return function(number)
-
-
-def to_int(value: Any) -> int:
-    """Return ``int(value)``."""
-    return _convert("int", builtins.int, value, _caller())
-
-
-def to_float(value: Any) -> float:
-    """Return ``float(value)``."""
-    return _convert("float", builtins.float, value, _caller())
-
-
-def to_complex(value: Any) -> complex:
-    """Return ``complex(value)``."""
-    return _convert("complex", builtins.complex, value, _caller())
-
-
-def to_rounded(value: Any) -> Any:
-    """Return ``round(value)``."""
-    return _convert("round", builtins.round, value, _caller())
 
 
 def call_math(function: Any, *args: Any) -> Any:

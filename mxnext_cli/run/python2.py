@@ -122,14 +122,10 @@ def prints_as_python_2(tree: ast.Module) -> bool:
     )
 
 
-def divides_as_python_3(tree: ast.Module) -> bool:
-    """Return whether a program says ``from __future__ import division``."""
-    return any(
-        isinstance(node, ast.ImportFrom)
-        and node.module == "__future__"
-        and any(alias.name == "division" for alias in node.names)
-        for node in tree.body
-    )
+def future_imports(tree: ast.Module) -> set[str]:
+    """Return what a program imports from `__future__`, such as division and absolute_import."""
+    nodes = (n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__")
+    return {alias.name for node in nodes for alias in node.names}
 
 
 def comparison_of(call: ast.Call) -> ast.expr | None:

@@ -13,16 +13,11 @@ from pathlib import Path
 
 from . import arithmetic
 from .lists import find_lists
-from .python2 import comparison_of, divides_as_python_3, first_statement, parse_program
+from .python2 import comparison_of, first_statement, future_imports, parse_program
 
 PREFIX = "_mx_run_"  # two underscores would be mangled in classes
-# Builtins that take numbers -> what converts arrays of one element for them.
-CONVERSIONS = {
-    "int": arithmetic.to_int,
-    "float": arithmetic.to_float,
-    "complex": arithmetic.to_complex,
-    "round": arithmetic.to_rounded,
-}
+# Builtins that take numbers, and for which arrays of one element are converted.
+CONVERSIONS = frozenset({"int", "float", "complex", "round"})
 _NEW_MODULES = frozenset({"asyncio", "dataclasses", "pathlib", "typing"})  # of Python 3
 _ANNOTATED = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -32,7 +27,7 @@ def prepare_program(
 ) -> tuple[ast.Module, bool]:
     """Return the tree of a program as it is to run, and whether it is translated from Python 2."""
     tree, is_translated = parse_program(content, filename)
-    if is_in_package and not imports_as_python_3(tree):
+    if is_in_package and "absolute_import" not in future_imports(tree):
         tree = _Imports(Path(filename).parent, prefers_sibling=is_translated).visit(tree)
     is_old = is_translated or not is_only_python_3(tree)
     rewriter = _Expressions(tree, _choose_division(tree, is_old, is_translated), is_old=is_old)
@@ -44,27 +39,18 @@ def prepare_program(
     return ast.fix_missing_locations(tree), is_translated
 
 
-def _choose_division(tree: ast.Module, is_old: bool, is_translated: bool) -> tuple[str, str]:
-    """Return the replacements of ``a / b`` and ``a /= b`` (Python 2's, or watched), or ''."""
-    if divides_as_python_3(tree) or not is_old:
-        return "", ""
-    if is_translated:
-        return arithmetic.divide.__name__, arithmetic.divide_in_place.__name__
-    return arithmetic.watch_division.__name__, arithmetic.watch_division_in_place.__name__
+def _choose_division(tree: ast.Module, is_old: bool, is_translated: bool) -> str:
+    """Return the replacement of ``a / b`` (Python 2's, or watched), or ''."""
+    if "division" in future_imports(tree) or not is_old:
+        return ""
+    return arithmetic.divide.__name__ if is_translated else arithmetic.watch_division.__name__
 
 
-def is_only_python_3(tree: ast.AST) -> bool:
+def is_only_python_3(tree: ast.Module) -> bool:
     """Return whether a program is for Python 3 alone: by f-strings, ``print(a, b)`` and others."""
     nodes = list(ast.walk(tree))
-    prints_as_function = any(
-        isinstance(n, ast.ImportFrom) and n.module == "__future__" and "print_function" in _names(n)
-        for n in nodes
-    )
+    prints_as_function = "print_function" in future_imports(tree)
     return any(_is_new(n) or (not prints_as_function and _prints_several(n)) for n in nodes)
-
-
-def _names(node: ast.ImportFrom) -> set[str]:
-    return {alias.name for alias in node.names}
 
 
 def _prints_several(node: ast.AST) -> bool:
@@ -90,16 +76,6 @@ def _is_new(node: ast.AST) -> bool:
         names = [alias.name for alias in node.names]
         return bool(_NEW_MODULES & {getattr(node, "module", None) or "", *names})
     return isinstance(node, ast.ClassDef) and any(k.arg == "metaclass" for k in node.keywords)
-
-
-def imports_as_python_3(tree: ast.Module) -> bool:
-    """Return whether a program says ``from __future__ import absolute_import``."""
-    return any(
-        isinstance(node, ast.ImportFrom)
-        and node.module == "__future__"
-        and any(alias.name == "absolute_import" for alias in node.names)
-        for node in tree.body
-    )
 
 
 # -- imports ---------------------------------------------------------------------------------------
@@ -166,11 +142,11 @@ def _can_import(root: str) -> bool:
 class _Expressions(ast.NodeTransformer):
     """Replaces divisions and conversions of arrays by calls of `arithmetic`."""
 
-    def __init__(self, tree: ast.Module, division: tuple[str, str], *, is_old: bool) -> None:
+    def __init__(self, tree: ast.Module, division: str, *, is_old: bool) -> None:
         self.functions: set[str] = set()
         self._is_old = is_old
         self._lists = {id(call) for call in find_lists(tree)} if is_old else set()
-        self._division, self._division_in_place = division
+        self._division = division
         self._bound = bound_names(tree)
         self._math = {
             alias.asname or alias.name
@@ -203,11 +179,13 @@ class _Expressions(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         """Replace ``a /= b``, where reading the target twice does no harm."""
         self.generic_visit(node)
-        is_division = isinstance(node.op, ast.Div) and bool(self._division_in_place)
+        is_division = isinstance(node.op, ast.Div) and bool(self._division)
         if not is_division or _has_effects(node.target):
             return node
         current = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = self._call(self._division_in_place, current, node.value)
+        self.functions.add("itruediv")
+        in_place = ast.Name(f"{PREFIX}itruediv", ast.Load())
+        value = self._call(self._division, current, node.value, in_place)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -223,7 +201,8 @@ class _Expressions(ast.NodeTransformer):
         function, new = node.func, node
         if isinstance(function, ast.Name) and len(node.args) == 1:
             if function.id in CONVERSIONS and function.id not in self._bound:
-                new = self._call(CONVERSIONS[function.id].__name__, *node.args)
+                name = ast.Constant(function.id)
+                new = self._call(arithmetic.to_number.__name__, name, *node.args)
         elif self._is_math(function) and node.args:
             new = self._call(arithmetic.call_math.__name__, function, *node.args)
         elif self._is_old and isinstance(function, ast.Attribute) and function.attr == "next":
