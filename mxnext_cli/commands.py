@@ -129,6 +129,8 @@ class _PrintVersion(argparse.Action):
 
 # -- arguments of several commands -----------------------------------------------------------------
 
+SAMPLE_SHAPE = "shape of an input without its batch, such as data=3,224,224"
+
 
 def _positive(text: str) -> int:
     number = int(text)
@@ -158,6 +160,18 @@ def _add_outputs(parser: Parser) -> None:
     )
 
 
+def _add_inputs(parser: Parser, help: str) -> None:
+    parser.add_argument("--input", "-i", nargs="*", default=[], metavar="[NAME=]FILE", help=help)
+
+
+def _add_force(parser: Parser) -> None:
+    parser.add_argument("--force", action="store_true", help="replace files that exist")
+
+
+def _add_shapes(parser: Parser, help: str) -> None:
+    parser.add_argument("--shape", action="append", default=[], metavar="[NAME=]N,N,...", help=help)
+
+
 def _add_json(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -168,13 +182,18 @@ def _add_model(
 ) -> None:
     add = parser.add_argument
     add("model", help="prefix, -symbol.json, .params or .onnx file of the model")
+    _add_files(parser, shape_help)
+
+
+def _add_files(parser: Parser, shape_help: str) -> None:
+    add = parser.add_argument
     add("--epoch", type=int, help="which PREFIX-NNNN.params; default: the last")
     add("--params", help="the parameter file, if it is not beside the model")
-    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...", help=shape_help)
+    _add_shapes(parser, shape_help)
 
 
 def _add_model_of_samples(parser: Parser) -> None:
-    _add_model(parser, "shape of an input without its batch, such as data=3,224,224")
+    _add_model(parser, SAMPLE_SHAPE)
     parser.add_argument("--device", help="where it runs: cpu, gpu or gpu:1", metavar="DEVICE")
 
 
@@ -280,13 +299,8 @@ def convert(parser: Parser) -> None:
     targets += ("web", "cpp", "libtorch", "executorch")
     add("--to", required=True, choices=targets, help="what to write")
     add("--output", "-o", help="file or prefix to write; default: beside the model")
-    add(
-        "--input",
-        "-i",
-        nargs="*",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="arrays (.npy) to compare on, besides random and edge ones; they calibrate int8",
+    _add_inputs(
+        parser, "arrays (.npy) to compare on, besides random and edge ones; they calibrate int8"
     )
     add(
         "--tolerance",
@@ -322,7 +336,7 @@ def convert(parser: Parser) -> None:
         metavar="FOLDER",
         help="node_modules/onnxruntime-web for web to copy; by default pages load it from a CDN",
     )
-    add("--force", action="store_true", help="replace files that are there")
+    _add_force(parser)
     _add_json(parser)
 
 
@@ -344,16 +358,9 @@ def port(parser: Parser) -> None:
     add("--output", "-o", metavar="FOLDER", help="folder to write; default: MODEL-torch")
     add("--name", metavar="CLASS", help="name of the model's class; default: from the file")
     _add_outputs(parser)
-    add(
-        "--input",
-        "-i",
-        nargs="*",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="arrays (.npy) to compare outputs on, besides random and edge ones",
-    )
+    _add_inputs(parser, "arrays (.npy) to compare outputs on, besides random and edge ones")
     add("--tolerance", type=_amount, help="largest relative error of outputs: 1e-5")
-    add("--force", action="store_true", help="replace files that are there")
+    _add_force(parser)
     _add_json(parser)
 
 
@@ -386,7 +393,7 @@ def weights(parser: Parser) -> None:
         help="prefix of the files to write, or the .pth or .safetensors file for torchvision",
     )
     add("--classes", type=_positive, default=1000, help="outputs of the network; default: 1000")
-    add("--force", action="store_true", help="replace files that are there")
+    _add_force(parser)
     _add_json(parser)
 
 
@@ -401,10 +408,7 @@ def serve(parser: Parser) -> None:
     """
     add = parser.add_argument
     add("model", nargs="+", metavar="[NAME=]MODEL", help="prefix, file, or folder of models")
-    add("--epoch", type=int, help="which PREFIX-NNNN.params; default: the last")
-    add("--params", help="the parameter file, if it is not beside the model")
-    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...",
-        help="shape of an input without its batch, such as data=3,224,224")  # fmt: skip
+    _add_files(parser, SAMPLE_SHAPE)
     add("--labels", help="file with the name of one class per line")
     add("--top", type=int, help="how many classes the answer names; default: 5 with --labels")
     add("--softmax", action="store_true", help="turn scores into probabilities")
@@ -490,8 +494,7 @@ def check(parser: Parser) -> None:
         metavar="FILE[:FUNCTION]",
         help="run this network: a -symbol.json, or a function or class without arguments",
     )
-    add("--shape", action="append", default=[], metavar="[NAME=]N,N,...",
-        help="shape of an input, for --run and --network")  # fmt: skip
+    _add_shapes(parser, "shape of an input, for --run and --network")
     add("--timeout", type=_amount, default=120.0, help="seconds for each network")
     _add_json(parser)
 

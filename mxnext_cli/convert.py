@@ -25,7 +25,7 @@ from mxnet.interop.source import as_model, compare, test_inputs
 from . import CommandError, UsageError
 from .deploy import FOLDERS, write_folder
 from .models import Model, Predictor, Shapes, cut_model, load_model, parse_shapes
-from .output import print_json, print_table
+from .output import print_json, print_table, refuse_existing
 from .predict import Preparation, read_inputs
 
 Arrays = dict[str, np.ndarray]
@@ -159,8 +159,7 @@ def _choose_targets(args: argparse.Namespace, model: Model) -> list[Path]:
             raise CommandError(f"{target}: there is no folder {target.parent}")
         if any(target.exists() and target.samefile(file) for file in model.files):
             raise UsageError(f"{target} is the model itself; give --output another name")
-        if target.exists() and not args.force:
-            raise CommandError(f"{target} is there already; --force replaces it")
+    refuse_existing(targets, force=args.force)
     return targets
 
 

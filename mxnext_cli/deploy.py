@@ -12,8 +12,9 @@ from mxnet.interop import Report, deploy
 from mxnet.interop.deploy import TARGETS
 from mxnet.interop.source import as_model
 
-from . import CommandError, UsageError
+from . import UsageError
 from .models import Model, Shapes
+from .output import refuse_existing
 
 FOLDERS = tuple(TARGETS)
 TOLERANCE = 1e-4
@@ -26,8 +27,7 @@ def write_folder(
     if args.runtime is not None and args.to != "web":
         raise UsageError(f"--runtime is for web, not for {args.to}")
     folder = Path(args.output or model.files[0].with_name(f"{model.name}-{args.to}"))
-    if folder.exists() and not args.force:
-        raise CommandError(f"{folder} is there already; --force replaces its files")
+    refuse_existing([folder], force=args.force)
     if args.tolerance is None:
         args.tolerance = TOLERANCE
     kinds = {name: to_torch(dtype) for name, dtype in dtypes.items()}

@@ -6,9 +6,26 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-__all__ = ["format_bytes", "format_count", "print_facts", "print_json", "print_table"]
+from . import CommandError
+
+__all__ = [
+    "format_bytes",
+    "format_count",
+    "print_facts",
+    "print_json",
+    "print_table",
+    "refuse_existing",
+]
+
+
+def refuse_existing(paths: Iterable[Path], *, force: bool) -> None:
+    """Raise an error for the first file that exists, unless `force` allows to replace it."""
+    for path in paths:
+        if path.exists() and not force:
+            raise CommandError(f"{path} exists; --force replaces it")
 
 
 def print_json(facts: Any) -> None:

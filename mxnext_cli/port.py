@@ -11,9 +11,8 @@ from mxnet.interop.port import PortReport
 from mxnet.interop.port import port as port_model
 from mxnet.interop.port.porting import FILES, TOLERANCE
 
-from . import CommandError
 from .models import Model, Predictor, cut_model, load_model, parse_shapes
-from .output import print_json, print_table
+from .output import print_json, print_table, refuse_existing
 from .predict import Preparation, read_inputs
 
 
@@ -28,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     shapes = model.complete_shapes(input_shapes)
     free = {n: s for n, s in shapes.items() if n in model.inputs or n in model.labels}
     folder = Path(args.output or model.files[0].with_name(f"{model.name}-torch"))
-    _check_folder(folder, args.force)
+    refuse_existing((folder / name for name in FILES), force=args.force)
     dtypes = {name: to_torch(Predictor(model).dtypes[name]) for name in free}
     report = port_model(
         model.symbol,
@@ -44,12 +43,6 @@ def run(args: argparse.Namespace) -> int:
     )
     _print(args, report)
     return 0
-
-
-def _check_folder(folder: Path, force: bool) -> None:
-    taken = [name for name in FILES if (folder / name).exists()]
-    if taken and not force:
-        raise CommandError(f"{folder / taken[0]} is there already; --force replaces it")
 
 
 def _class_name(model: Model) -> str:

@@ -18,7 +18,7 @@ from mxnet.formats.recordio_file import Damage, RecordReader, read_index
 from mxnet.recordio import IRHeader, unpack
 
 from . import CommandError
-from .output import print_json
+from .output import print_json, refuse_existing
 
 Facts = dict[str, Any]
 
@@ -205,8 +205,7 @@ def _index_problems(index: Path, offsets: set[int]) -> list[str]:
 def index(args: argparse.Namespace) -> int:
     """Write the index of a file: by the ids of image records, or counted with --count."""
     out = Path(args.out) if args.out else Path(args.file).with_suffix(".idx")
-    if out.exists() and not args.force:
-        raise CommandError(f"{out} exists; --force replaces it")
+    refuse_existing([out], force=args.force)
     lines, seen, damages = [], set(), []
     for number, (offset, record) in enumerate(records(args.file, damages)):
         key = number if args.count else unpack(record)[0].id

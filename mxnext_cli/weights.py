@@ -15,8 +15,8 @@ from mxnet.gluon.model_zoo import model_store, vision
 from mxnet.gluon.model_zoo.weights import TORCH_WEIGHTS, TORCHVISION, describe_check
 from mxnet.interop.to_torchvision import compare_with_torchvision, to_torchvision
 
-from . import CommandError, UsageError
-from .output import print_json, print_table
+from . import UsageError
+from .output import print_json, print_table, refuse_existing
 
 MIN_SIZE = {"inceptionv3": 299}  # of images; others take 224
 
@@ -102,8 +102,7 @@ def _write_torchvision(args: argparse.Namespace, name: str) -> int:
     target = Path(args.output or f"{name}-torchvision.pth")
     if target.suffix not in (".pth", ".safetensors"):
         raise UsageError(f"--output {target}: the file ends in .pth or .safetensors")
-    if target.exists() and not args.force:
-        raise CommandError(f"{target} is there already; --force replaces it")
+    refuse_existing([target], force=args.force)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         net = vision.get_model(name, pretrained=args.source or True, classes=args.classes)
@@ -131,9 +130,7 @@ def _convert(args: argparse.Namespace, name: str) -> int:
     """Load a file into the network and write it as a model: graph and parameters."""
     prefix = args.output or name
     targets = [Path(f"{prefix}-symbol.json"), Path(f"{prefix}-0000.params")]
-    for target in targets:
-        if target.exists() and not args.force:
-            raise CommandError(f"{target} is there already; --force replaces it")
+    refuse_existing(targets, force=args.force)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         net = vision.get_model(name, pretrained=args.source, classes=args.classes)
