@@ -1,6 +1,6 @@
 """From a torch model to a running server: convert, check, export, serve, ask.
 
-    pip install 'mxnext[onnx,serve]'
+    pip install '.[onnx,serve]'
     python examples/convert_and_serve.py
 
 A torch network learns handwritten digits. It becomes a Gluon block with the same numbers, files

@@ -15,6 +15,7 @@ import posixpath
 import re
 import sys
 import tempfile
+import textwrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ def _draw_output(source: str) -> bytes:
     from tools import example_output
 
     name = source.removeprefix("examples/").removesuffix(".py")
-    lines = [line[:54] for line in example_output.find_output(name)[0].rstrip().splitlines()[-12:]]
+    text = example_output.find_output(name)[0].rstrip()
+    lines = [row for line in text.splitlines() for row in textwrap.wrap(line, 54) or [""]][-12:]
     rows = "".join(
         f'<text x="16" y="{28 + 20 * i}" xml:space="preserve">{html.escape(line)}</text>'
         for i, line in enumerate(lines)
