@@ -214,10 +214,10 @@ def _unused_yet(filename: str, tree: ast.Module, missing: set[str]) -> list[Find
 def print_report(findings: list[Finding], translated: list[str]) -> None:
     """Print the findings, what was divided, and which files were translated, to stderr."""
     if translated:
-        verb = "is" if len(translated) == 1 else "are"
+        verbs = ("is", "was") if len(translated) == 1 else ("are", "were")
         sys.stderr.write(
-            f"\nmx run: {', '.join(map(_relative, translated))} {verb} Python 2, translated for "
-            "this run; mx fix shows the changes.\n"
+            f"\nmx run: {', '.join(map(_relative, translated))} {verbs[0]} Python 2 and "
+            f"{verbs[1]} translated for this run; mx fix shows the changes.\n"
         )
     if arithmetic.quotients:
         sys.stderr.write("\nmx run: quotients of integers that Python 2 would have cut:\n")

@@ -301,7 +301,7 @@ def test_python_2_runs_as_python_2_did(tmp_path, capsys):
     assert said.out == "epoch 1\nhalf of 7\n3 2.5 [1, 2]\n"
     assert "error: x" in said.err
     assert "old.py, " in said.err
-    assert "old_helper.py are Python 2, translated for this run" in said.err
+    assert "old_helper.py are Python 2 and were translated for this run" in said.err
     assert not list(tmp_path.rglob("*.pyc")), "Python itself must not take the translation"
 
 
