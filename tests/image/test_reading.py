@@ -94,7 +94,7 @@ def test_decoding_without_simplejpeg_is_equal(monkeypatch):
     assert all(np.abs(a - b).max() <= 1 for a, b in zip(with_it, without, strict=True))
 
 
-def test_missing_opencv_error_names_the_extra():
+def test_missing_opencv_error_names_the_package():
     program = (
         "import sys; sys.modules['cv2'] = None; import mxnet as mx\n"
         "try: mx.image.imresize(mx.nd.zeros((4, 4, 3)), 2, 2)\n"

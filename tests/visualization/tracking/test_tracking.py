@@ -208,10 +208,10 @@ def test_mlflow_logger_receives_every_epoch(is_active, monkeypatch):
         ("tensorboard", lambda: TensorBoardLogger("runs")),
     ],
 )
-def test_missing_logger_package_error_names_the_extra(package, make, monkeypatch):
+def test_missing_logger_package_error_names_the_package(package, make, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(mx.MXNetError, match=rf"pip install 'mxnext\[{package}\]'"):
+    with pytest.raises(mx.MXNetError, match=f"pip install {package}"):
         make()
 
 
