@@ -101,7 +101,7 @@ def build_parser() -> Parser:
         subparser = commands.add_parser(
             name,
             help=summary,
-            description=inspect.getdoc(declare),
+            description=(inspect.getdoc(declare) or "").replace("`", ""),
             formatter_class=HelpFormatter,
         )
         subparser.set_defaults(runner=runner)
