@@ -101,7 +101,7 @@ def build_parser() -> Parser:
         subparser = commands.add_parser(
             name,
             help=summary,
-            description=inspect.getdoc(declare),
+            description=(inspect.getdoc(declare) or "").replace("`", ""),
             formatter_class=HelpFormatter,
         )
         subparser.set_defaults(runner=runner)
@@ -441,10 +441,10 @@ def _add_serving_limits(parser: Parser) -> None:
     add = parser.add_argument_group("limits").add_argument
     add("--max-rows", type=_positive, default=1024, help="samples in one request")
     mebibytes: dict[str, Any] = {"type": _mebibytes, "metavar": "MIB"}
-    add("--max-body", **mebibytes, default="32", help="of one request, if inputs need so much")
-    add("--max-json", **mebibytes, default="8", help="of one request in JSON")
+    add("--max-body", **mebibytes, default="32", help="size of one request")
+    add("--max-json", **mebibytes, default="8", help="size of one request of JSON")
     add("--max-pixels", type=_positive, default=16 << 20, help="pixels of an image")
-    add("--max-in-flight", **mebibytes, default="256", help="of all requests together")
+    add("--max-in-flight", **mebibytes, default="256", help="size of all requests together")
     add("--max-queue", type=_positive, default=256, help="requests waiting for a model")
     add("--max-connections", type=_positive, default=16384, help="open connections")
     add("--header-timeout", type=_amount, default=30.0,

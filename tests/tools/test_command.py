@@ -20,7 +20,7 @@ import torch
 
 import mxnet as mx
 from mxnext_cli import CommandError, check, doctor, main, models, output, rec
-from mxnext_cli.commands import COMMANDS
+from mxnext_cli.commands import COMMANDS, Parser
 from mxnext_cli.output import format_bytes, print_json, print_table
 from mxnext_cli.program import describe_error
 from tests.golden import HERE as GOLDEN
@@ -58,6 +58,17 @@ def test_help_names_every_command(capsys):
     assert ended.value.code == 0
     said = capsys.readouterr().out
     assert [name for name in COMMANDS if f"    {name}" not in said] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_explains_every_option(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert "`" not in capsys.readouterr().out
+    parser = Parser(prog=name)
+    COMMANDS[name].declare(parser)
+    assert [a.dest for a in parser._actions if not a.help and not a.choices] == []
 
 
 def test_every_command_is_documented():
