@@ -219,6 +219,9 @@ What is left above PyTorch:
 - On a CPU, packed layers in prediction read whether their data is finite. On other devices none is
   used, and nothing is read (`tests/device/cases/test_traffic.py`).
 
+The device is that of `tests/device`: the CPU behind the interfaces of an accelerator. Where it has
+no figure for PyTorch, it lacks what PyTorch's side needs (sparse tensors, AMP).
+
 What PyTorch's optimizers read are counts of steps. Those of MXNet that make temporary arrays take
 1 MB of weights at a time on a CPU, so that the arrays stay in its cache, and all at once elsewhere.
 
