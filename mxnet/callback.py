@@ -52,7 +52,7 @@ def module_checkpoint(
     mod
         The module to save.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
         Number of epochs between two files.
     save_optimizer_states
@@ -81,7 +81,7 @@ def do_checkpoint(prefix: str, period: int = 1) -> Callable[..., None]:
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
         Number of epochs between two files.
 

@@ -17,7 +17,7 @@ def load(path: str, verbose: bool = True) -> None:
     path
         Path of the library.
     verbose
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.library.load("operators.so")
     Traceback (most recent call last):

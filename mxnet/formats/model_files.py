@@ -36,7 +36,7 @@ def save_checkpoint(
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch, which ends the name of the parameters' file.
     symbol
@@ -68,7 +68,7 @@ def load_checkpoint(prefix: str, epoch: int) -> tuple[Symbol, Params, Params]:
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch, which ends the name of the parameters' file.
 
@@ -97,7 +97,7 @@ def load_params(prefix: str, epoch: int) -> tuple[Params, Params]:
     Parameters
     ----------
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch, which ends the name of the parameters' file.
 

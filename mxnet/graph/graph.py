@@ -57,13 +57,13 @@ class Graph:
         return {node: i for i, node in enumerate(self.nodes)}
 
     @cached_property
-    def readers(self) -> dict[Node, list[int]]:
+    def consumers(self) -> dict[Node, list[int]]:
         """Positions of the nodes that read some output of each node, once for each input."""
-        readers: dict[Node, list[int]] = {node: [] for node in self.nodes}
+        consumers: dict[Node, list[int]] = {node: [] for node in self.nodes}
         for position, node in enumerate(self.nodes):
             for entry in node.inputs:
-                readers[entry[0]].append(position)
-        return readers
+                consumers[entry[0]].append(position)
+        return consumers
 
     @cached_property
     def variables(self) -> list[Node]:

@@ -121,11 +121,11 @@ def _image_record(
     num_parts, part_index : int
         Read only this one of so many parts.
     device_id
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     shuffle_chunk_size
         Accepted for compatibility: all records are shuffled.
     shuffle_chunk_seed
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     seed_aug : int, optional
         The seed of all that is random in images; without it `mx.random.seed` decides.
     shuffle, seed : bool, int
@@ -305,7 +305,7 @@ def _image_detection_record(
     shuffle_chunk_size
         Accepted for compatibility: all records are shuffled.
     shuffle_chunk_seed
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     label_pad_width : int
         Number of values in a label; by default that of the longest.
     label_pad_value

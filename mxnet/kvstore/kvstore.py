@@ -157,7 +157,7 @@ class KVStore(KVStoreBase):
         out
             Where to copy to: an array, or one for each device; such a target for each key.
         priority
-            Accepted for compatibility, without effect.
+            Accepted for compatibility; has no effect.
         """
         self.push(key, value, priority)
         self.pull(key, value if out is None else out, priority, ignore_sparse=False)
@@ -174,7 +174,7 @@ class KVStore(KVStoreBase):
         out
             Where to copy to: an array, or one for each device; such a target for each key.
         priority
-            Accepted for compatibility, without effect.
+            Accepted for compatibility; has no effect.
         """
         self.init(key, value)
         self.pull(key, out, priority)

@@ -373,7 +373,7 @@ class BucketingModule(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         remove_amp_cast
@@ -399,7 +399,7 @@ class BucketingModule(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         sym_gen

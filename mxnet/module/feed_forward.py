@@ -356,7 +356,7 @@ class FeedForward:
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         remove_amp_cast
@@ -376,7 +376,7 @@ class FeedForward:
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         ctx

@@ -544,7 +544,7 @@ class Module(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         load_optimizer_states
@@ -570,7 +570,7 @@ class Module(BaseModule):
         Parameters
         ----------
         prefix
-            What the names of the files begin with.
+            Prefix of the file names.
         epoch
             Number of the epoch.
         save_optimizer_states

@@ -115,7 +115,7 @@ class NDArray(NDArrayMethods):
     handle
         A torch tensor, or another array, whose memory the new array shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.array([[1, 2], [3, 4]])
     >>> (x * 2).asnumpy()

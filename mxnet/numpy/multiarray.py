@@ -47,7 +47,7 @@ class ndarray(NDArray):
     handle
         A torch tensor, or another array, whose memory the new array shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.np.array([[1, 2], [3, 4]])
     >>> x[x > 1]

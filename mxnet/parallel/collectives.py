@@ -609,7 +609,7 @@ def start_timeline(file_path: str | Path, mark_cycles: bool = False) -> None:
     file_path
         Where to write the trace.
     mark_cycles
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.distributed.init()
     >>> mx.distributed.start_timeline("timeline.json")

@@ -151,7 +151,7 @@ class DistributedOptimizer(opt.Optimizer):
     gradient_predivide_factor : float
         Gradients are divided by it before they are summed, and the rest of the average after.
     num_groups
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     process_set
         The workers that take part.
 

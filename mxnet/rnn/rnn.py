@@ -72,7 +72,7 @@ def save_rnn_checkpoint(
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch.
     symbol
@@ -98,7 +98,7 @@ def load_rnn_checkpoint(cells: Cells, prefix: str, epoch: int) -> tuple[Symbol, 
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     epoch
         Number of the epoch.
 
@@ -120,7 +120,7 @@ def do_rnn_checkpoint(cells: Cells, prefix: str, period: int = 1) -> Callable[..
     cells
         The cell, or list of cells, of the network.
     prefix
-        What the names of the files begin with.
+        Prefix of the file names.
     period
         Number of epochs between two files.
 

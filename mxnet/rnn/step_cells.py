@@ -216,7 +216,7 @@ class BaseConvRNNCell(BaseRNNCell):
     i2h_stride
         Step of the kernel over the input.
     i2h_pad
-        Number of zeros at both ends of the input.
+        Zero padding added to both sides of the input.
     i2h_dilate
         Distance between neighboring points of the kernel over the input.
     i2h_weight_initializer

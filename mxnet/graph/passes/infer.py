@@ -296,7 +296,7 @@ def _complete_variables(
 
 def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> None:
     """Go over the nodes whose surroundings changed, forward and backward, until none is left."""
-    nodes, readers = graph.nodes, graph.readers
+    nodes, consumers = graph.nodes, graph.consumers
     waiting = {position for position, node in enumerate(nodes) if node.op is not None}
     order = range(len(nodes))
     while waiting:
@@ -304,7 +304,7 @@ def _sweep_until_stable(graph: Graph, values: dict[Node, list], kind: _Kind) -> 
             if position not in waiting:
                 continue
             for changed in _complete(nodes[position], values, kind):
-                waiting.update(readers[changed])
+                waiting.update(consumers[changed])
                 if changed.op is not None:
                     waiting.add(graph.position[changed])
             waiting.remove(position)

@@ -87,22 +87,22 @@ def batch_projections(graph: TypedGraph) -> TypedGraph:
 
 def _find(graph: TypedGraph) -> dict[Node, Node]:
     """Return for the slicing nodes that are to go the nodes that slice projections instead."""
-    readers: dict[Node, list[Node]] = {}
+    consumers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for entry in node.inputs:
             if entry.node.op is slice_channel:
-                readers.setdefault(entry.node, []).append(node)
+                consumers.setdefault(entry.node, []).append(node)
     return {
         node: _hoist(node, nodes[0])
-        for node, nodes in readers.items()
+        for node, nodes in consumers.items()
         if len(nodes) == node.outputs >= MIN_STEPS and _can_hoist(graph, node, nodes)
     }
 
 
-def _can_hoist(graph: TypedGraph, node: Node, readers: list[Node]) -> bool:
+def _can_hoist(graph: TypedGraph, node: Node, consumers: list[Node]) -> bool:
     if not node.typed["squeeze_axis"] or any((node, i) in graph.shown for i in range(node.outputs)):
         return False
-    first = readers[0]
+    first = consumers[0]
     return all(
         reader.op is fully_connected
         and reader.inputs[0].node is node
@@ -110,7 +110,7 @@ def _can_hoist(graph: TypedGraph, node: Node, readers: list[Node]) -> bool:
         and reader.typed == first.typed
         and [e[:2] for e in reader.inputs[1:]] == [e[:2] for e in first.inputs[1:]]
         and all(e.node.op is None for e in reader.inputs[1:])
-        for reader in readers
+        for reader in consumers
     )
 
 
@@ -260,7 +260,7 @@ def _is_closed(graph: TypedGraph, step: CellStep) -> bool:
     """Return whether nothing else reads what is computed inside."""
     hidden = step.inner.difference(step.outputs)
     return not any(
-        graph.nodes[reader] not in step.inner for node in hidden for reader in graph.readers[node]
+        graph.nodes[reader] not in step.inner for node in hidden for reader in graph.consumers[node]
     ) and not any((node, i) in graph.shown for node in hidden for i in range(node.outputs))
 
 
@@ -411,7 +411,7 @@ def _continues(graph: TypedGraph, last: CellStep, step: CellStep) -> bool:
     inside = last.inner | step.inner
     return all(
         (node, 0) not in graph.shown
-        and all(graph.nodes[reader] in inside for reader in graph.readers[node])
+        and all(graph.nodes[reader] in inside for reader in graph.consumers[node])
         for node in last.outputs[1:]
     )
 

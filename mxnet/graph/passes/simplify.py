@@ -39,7 +39,7 @@ remove_identities = Table(
 
 
 def is_open(node: Node) -> bool:
-    """Return whether a node's shape is left to its readers."""
+    """Return whether a node's shape is left to its consumers."""
     if node.op is None or node.inputs:
         return False
     typed = node.typed
@@ -54,7 +54,7 @@ def is_open(node: Node) -> bool:
 
 
 def open_sources(graph: Graph) -> list[Node]:
-    """Return the nodes whose shape is left to their readers."""
+    """Return the nodes whose shape is left to their consumers."""
     return [node for node in graph.nodes if is_open(node)]
 
 

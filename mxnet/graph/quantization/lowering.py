@@ -213,10 +213,10 @@ def _is_last_reader(graph: TypedGraph, reader: Node, entry: Entry) -> bool:
     """Return whether all others that read an entry have read it, and keep nothing of it."""
     if not _is_fresh(entry.node) or (entry.node, entry.index) in graph.shown:
         return False
-    readers, mine = graph.readers[entry.node], graph.position[reader]
-    others = [position for position in readers if position != mine]
+    consumers, mine = graph.consumers[entry.node], graph.position[reader]
+    others = [position for position in consumers if position != mine]
     # A layer must not write over its own data.
-    is_only_added = len(others) == len(readers) - 1
+    is_only_added = len(others) == len(consumers) - 1
     return is_only_added and all(p < mine and _is_fresh(graph.nodes[p]) for p in others)
 
 

@@ -96,7 +96,7 @@ class BaseSparseNDArray(NDArray):
     handle
         Another array of the same kind, whose parts the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> isinstance(mx.nd.sparse.zeros("csr", (2, 2)), mx.nd.sparse.BaseSparseNDArray)
     True
@@ -426,7 +426,7 @@ class CSRNDArray(BaseSparseNDArray):
     handle
         Another array of the same kind, whose parts the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.sparse.csr_matrix(([7, 8], [2, 0], [0, 1, 2]), shape=(2, 3))
     >>> x.asnumpy()
@@ -515,7 +515,7 @@ class RowSparseNDArray(BaseSparseNDArray):
     handle
         Another array of the same kind, whose parts the new one shares.
     writable
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x = mx.nd.sparse.row_sparse_array(([[7, 8]], [1]), shape=(3, 2))
     >>> x.asnumpy()

@@ -336,7 +336,7 @@ def log_softmax(
     dtype
         Data type of the result; by default that of the data.
     use_length
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> mx.nd.log_softmax(mx.nd.array([[0, 0]])).asnumpy()
     array([[-0.6931472, -0.6931472]], dtype=float32)

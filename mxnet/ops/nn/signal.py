@@ -79,7 +79,7 @@ def count_sketch(
     out_dim
         Number of features of the result.
     processing_batch_size
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> h, s = mx.nd.array([[0, 1, 0]]), mx.nd.array([[1, -1, 1]])
     >>> mx.nd.contrib.count_sketch(mx.nd.array([[1, 2, 3]]), h, s, out_dim=2).asnumpy()

@@ -442,7 +442,7 @@ def quantized_embedding(
     output_dim
         Size of a row.
     dtype, sparse_grad
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> w, one = mx.nd.array([[1, 2], [3, 4]], dtype="int8"), mx.nd.ones(1)
     >>> mx.nd.contrib.quantized_embedding(mx.nd.array([1, 0]), w, -one, one, input_dim=2,
@@ -514,7 +514,7 @@ def quantized_batch_norm(
     axis
         The axis of the channels.
     momentum, use_global_stats, output_mean_var
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
     min_calib_range, max_calib_range
         The calibrated range of the result, which is needed.
 

@@ -164,7 +164,7 @@ def modulated_deformable_convolution(
     mask
         Weight of each point of the window at each place.
     im2col_step
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> x, offset = mx.nd.ones((1, 1, 2, 2)), mx.nd.zeros((1, 2, 2, 2))
     >>> weight = mx.nd.ones((1, 1, 1, 1))

@@ -142,7 +142,7 @@ def multi_box_target(
     negative_mining_thresh
         Overlap below which an anchor may be a negative.
     minimum_negative_samples
-        Accepted for compatibility, without effect.
+        Accepted for compatibility; has no effect.
 
     >>> anchor = mx.nd.array([[[0, 0, .5, .5], [.5, .5, 1, 1]]])
     >>> label = mx.nd.array([[[2, 0, 0, .5, .5]]])
