@@ -44,7 +44,7 @@ def save_checkpoint(
     arg_params, aux_params
         Parameters and auxiliary states by name.
     remove_amp_cast
-        Whether casts of mixed precision are left out of the saved symbol.
+        Whether to remove casts of mixed precision from the saved symbol.
 
     >>> mx.model.save_checkpoint("net", 3, mx.sym.relu(mx.sym.var("x")), {"w": mx.nd.ones(2)}, {})
     >>> import os

@@ -61,7 +61,7 @@ def fit(names: list[str] | None, label: str = "lin_label", **options: Any) -> No
 
 
 NOT_A_BLOCK = r"call super\(\).__init__\(\*\*kwargs\) first in {0}.__init__"
-TAKEN = r"neither data_names nor label_names is taken for a parameter: did you mean "
+TAKEN = r"neither data_names nor label_names are parameters: did you mean "
 
 # The invalid call, its error type, and the hint.
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -145,7 +145,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "another label of the iterator": (
         lambda: fit(["lin_label"], "softmax_label"),
         ValueError,
-        "Make the iterator with label_name='lin_label'",
+        "Create the iterator with label_name='lin_label'",
     ),
 }
 

@@ -41,7 +41,7 @@ class SVRGModule(Module):
     context
         Device, or list of devices.
     work_load_list
-        How large each device's part is, in proportion.
+        Relative size of each device's part of the batch.
     fixed_param_names
         Parameters that are not trained.
     state_names
