@@ -275,8 +275,7 @@ class SnapshotFiles:
         return next(s for s in states if (s["workers"], s["epoch"], s["nbatch"]) == last)
 
     def batches_done(self, state: dict[str, Any]) -> int:
-        """Return the number of completed batches in a state's epoch, scaled to the current
-        workers."""
+        """Return the number of completed batches in a state's epoch, per current worker."""
         if self._group is None or not self.was_resized(state):
             return state["nbatch"]
         return state["nbatch"] * state["workers"] // self._group.size

@@ -345,7 +345,7 @@ COMMON = {
     "end": "Index to stop before, for each axis; None goes all the way.",
     "N": "Number of rows.",
     "M": "Number of columns; by default as many as rows.",
-    "k": "Number of the diagonal: 0 is the main one, positive ones are above it, negative below.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones are above it, negative ones below.",
     "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
     # products
     "transpose_a": "Whether to transpose the first matrix.",

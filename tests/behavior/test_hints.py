@@ -114,12 +114,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shape of a symbol": (
         lambda: hybridized(lambda F, x: F.reshape(x, (x.shape[0], -1))),
         AttributeError,
-        r"no attribute 'shape'. A symbol is a part of a graph.*F.reshape\(x, \(0, -1\)\)",
+        r"no attribute 'shape'. A symbol has no shape or values.*F.reshape\(x, \(0, -1\)\)",
     ),
     "context of a symbol": (
         lambda: hybridized(lambda F, x: F.ones((1,), ctx=x.context)),
         AttributeError,
-        "Choose the context when the graph is bound",
+        "The context is chosen at binding",
     ),
     "if on a symbol": (
         lambda: hybridized(lambda F, x: x if x > 1 else -x),
@@ -134,7 +134,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "mx.sym on an array": (
         lambda: mx.sym.relu(mx.nd.ones(2)),
         TypeError,
-        "Arrays need the functions of mx.nd",
+        "For arrays use the functions of mx.nd",
     ),
     "another label of a Module": (
         lambda: fit(["softmax_label"]),

@@ -87,7 +87,7 @@ GLOSSARY = {
     "n": "How many.",
     "N": "Number of rows.",
     "M": "Number of columns, or of points.",
-    "k": "Number of the diagonal: 0 is the main one, positive ones are above it, negative below.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones are above it, negative ones below.",
     "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
     # numbers
     "fill_value": "The number to fill with.",

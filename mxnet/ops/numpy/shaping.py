@@ -114,7 +114,7 @@ def squeeze(a: Tensor, *, axis: Shape | None = None) -> Tensor:
     Parameters
     ----------
     axis
-        The axes to remove; None removes all of size 1.
+        The axes to remove; None: all axes of size 1.
 
     >>> mx.nd._internal._np_squeeze(mx.nd.zeros((1, 2, 1))).shape
     (2,)
