@@ -40,8 +40,7 @@ def unsupported_operand(other: Any) -> TypeError:
 
 
 def _compare_in_dtype(compare: Callable) -> Callable:
-    """Return a comparison whose result has the first operand's dtype, if possible without a
-    cast."""
+    """Return a comparison that gives the first operand's dtype, without a cast if possible."""
 
     def compare_in_dtype(x: Tensor, y: Tensor) -> Tensor:
         if y.ndim == 0 or x.shape == y.shape:

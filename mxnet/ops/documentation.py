@@ -345,8 +345,8 @@ COMMON = {
     "end": "Index to stop before, for each axis; None goes all the way.",
     "N": "Number of rows.",
     "M": "Number of columns; by default as many as rows.",
-    "k": "Index of the diagonal: 0 is the main one, positive ones are above it, negative ones below.",
-    "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones above it, negative ones below.",
+    "offset": "Index of the diagonal: 0 is the main one, positive ones are above it.",
     # products
     "transpose_a": "Whether to transpose the first matrix.",
     "transpose_b": "Whether to transpose the second matrix.",

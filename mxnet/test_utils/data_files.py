@@ -359,7 +359,7 @@ def get_mnist_iterator(
     num_parts
         How many parts the samples are divided into.
     part_index
-        Which one of the parts to read.
+        Index of the part to read.
 
     >>> train, test = mx.test_utils.get_mnist_iterator(100, (784,))  # doctest: +SKIP
     """

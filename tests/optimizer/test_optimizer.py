@@ -259,7 +259,7 @@ def test_mismatched_gradients_and_states_raise():
     updater.states_synced[1] = True
     with pytest.raises(mx.MXNetError, match="differ in structure"):
         updater([0, 1], [mx.nd.ones(3)] * 2, [weight, mx.nd.ones(3)])
-    with pytest.raises(mx.MXNetError, match="as many of each"):
+    with pytest.raises(mx.MXNetError, match="the same number of each"):
         updater([0, 1], [mx.nd.ones(3)], [weight])
     mixed = mx.optimizer.SGD(multi_precision=True)
     half = mx.nd.ones(3, dtype="float16")

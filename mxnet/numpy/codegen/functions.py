@@ -87,8 +87,8 @@ GLOSSARY = {
     "n": "How many.",
     "N": "Number of rows.",
     "M": "Number of columns, or of points.",
-    "k": "Index of the diagonal: 0 is the main one, positive ones are above it, negative ones below.",
-    "offset": "Number of the diagonal: 0 is the main one, positive ones are above it.",
+    "k": "Index of the diagonal: 0 is the main one, positive ones above it, negative ones below.",
+    "offset": "Index of the diagonal: 0 is the main one, positive ones are above it.",
     # numbers
     "fill_value": "The number to fill with.",
     "decimals": "Number of decimals; a negative one rounds to tens, hundreds and so on.",

@@ -168,7 +168,7 @@ def batch_dot_work(ins: KnownShapes, outs: KnownShapes, attrs: dict) -> int:
 
 
 def finite(name: str, arrays: tuple[Tensor, ...], init_output: bool) -> Tensor:
-    """Return Return 1 if no element is infinite or NaN, else 0."""
+    """Return 1 if no element is infinite or NaN, else 0."""
     if not init_output:
         raise MXNetError(
             f"{name}: init_output=False, which multiplies the result into out=, is not supported. "
