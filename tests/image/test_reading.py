@@ -122,7 +122,10 @@ def test_missing_opencv_error_names_the_package():
         (lambda: mx.image.DetBorrowAug(3), "invalid Augmenter"),
         (lambda: mx.image.DetRandomSelectAug([3]), "DetAugmenter in list only"),
         (lambda: mx.image.CreateAugmenter((3, 4, 4), rand_resize=True), "rand_resize needs"),
-        (lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])), "mean must have one number"),
+        (
+            lambda: mx.image.CreateAugmenter((3, 4, 4), mean=np.array([1, 2])),
+            "mean must have one number",
+        ),
     ],
 )
 def test_invalid_calls_raise(call, said):
