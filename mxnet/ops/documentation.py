@@ -320,7 +320,7 @@ COMMON = {
     "size": "Shape of the result.",
     "dtype": "Data type of the result.",
     "ctx": "Device of the result, such as ``'gpu(0)'``; by default the current one.",
-    "out_type": "The 8-bit type of the result; ``'auto'`` is uint8 for nonnegative ranges, else int8.",
+    "out_type": "The 8-bit type of the result; ``'auto'``: uint8 if possible, else int8.",
     # windows
     "kernel": "Size of the window along each spatial axis, such as ``(3, 3)``.",
     "stride": "Step of the window along each spatial axis; 1 by default.",
@@ -488,7 +488,7 @@ FOLDERS = {
         **_ATTENTION,
         "attention": "Attention weights of shape ``(batch * heads, queries, keys)``.",
         "sequence_length": "Length of each sequence, of shape ``(batch,)``.",
-        "use_sequence_length": "Whether `sequence_length` is given; otherwise all sequences have full length.",
+        "use_sequence_length": "Whether `sequence_length` is given; else all have full length.",
         "temperature": "Divisor of the data before the softmax; by default 1.",
         "use_length": "Whether `length` is given.",
         "compute_size": "Accepted for compatibility; has no effect.",
@@ -540,7 +540,7 @@ FOLDERS = {
         "alpha": "Shape parameter of a gamma (or Dirichlet) distribution, or dispersion of counts.",
         "beta": "Scale of the gamma distribution, but the rate in its density.",
         "is_log": "Whether to return the logarithm of the density.",
-        "sample": "Points to evaluate the density at; the leading axes are those of the parameters.",
+        "sample": "Points to evaluate at; the leading axes are those of the parameters.",
     },
     "tensor": {
         "sections": "Number of equal parts; 0 splits at `indices`.",

@@ -204,8 +204,7 @@ def _keep_first(
 
 
 def _keep_by_blocks(boxes: Tensor, ids: Tensor | None, threshold: float, border: float) -> Tensor:
-    """Decide the best block, remove the boxes that its survivors overlap, and continue with the
-    rest."""
+    """Decide the best block, remove boxes that its survivors overlap, and repeat for the rest."""
     keep = torch.zeros(len(boxes), dtype=torch.bool, device=boxes.device)
     position = torch.arange(len(boxes), device=boxes.device)
     swept = 2 * len(boxes)

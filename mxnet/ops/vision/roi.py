@@ -486,8 +486,7 @@ def deformable_psroi_pooling(
     trans_std: float = 0.0,
     no_trans: bool = False,
 ) -> Tensor:
-    """Deformable position-sensitive RoI pooling: average bilinear samples over bins moved by
-    learned offsets.
+    """Deformable position-sensitive RoI pooling: average samples of bins with learned offsets.
 
     Parameters
     ----------

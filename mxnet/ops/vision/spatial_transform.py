@@ -139,8 +139,7 @@ def bilinear_resize_2d(
 
 
 def _is_small(data: Tensor, new: tuple[int, int]) -> bool:
-    """Return whether matrix products are faster than torch's kernel, which is slow for small
-    outputs."""
+    """Return whether the output is small, where matrix products are faster than torch's kernel."""
     height, width = data.shape[-2:]
     multiplications = height + width * height / new[0]  # for each output
     if data.device.type != "cpu" or data.dtype not in (torch.float32, torch.float64):
