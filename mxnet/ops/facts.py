@@ -1,7 +1,7 @@
-"""What a declaration says about an operator: `Options` of its form, `Facts` of its behavior.
+"""Facts about operators: `Options` of the declaration, `Facts` of the behavior.
 
-Whoever needs to know something about an operator asks its record (``op.facts.random``), never a
-list of names. Families fill in the defaults of their members.
+Code that depends on properties of an operator reads its record (``op.facts.random``) instead of
+lists of names. Families set the defaults of their members.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 Attrs = dict[str, Any]
-Outputs = int | tuple[str, ...]  # how many, or their names
+Outputs = int | tuple[str, ...]  # their number, or their names
 
-if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a running program
+if TYPE_CHECKING:  # only for type checkers and editors
     from typing_extensions import TypedDict
 
     from .declare import Op
@@ -22,18 +22,18 @@ if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a 
         """Keywords of `op` and `Op`. Further ones are fields of `Facts`: ``random=True``."""
 
         optional: Mapping[str, Callable[[Attrs], bool]]
-        """Input name -> whether it is there, given the complete attributes."""
+        """Input name -> whether it is present, given the complete attributes."""
         outputs: Outputs | Callable[[Attrs], Outputs]
         """What the function returns: how many (by default 1), their names, or a function of the
         attributes that returns either. Without names MXNet's rule names them (see
         `Node.output_names`)."""
         total: int | Callable[[Attrs], int] | None
-        """How many outputs MXNet counts in model files, where it hides some."""
+        """Number of outputs in model files, if some are hidden."""
         attributes_of: Op | None
         """Another operator whose attributes this one has too, before its own. The function gets
         them as ``**attrs``, those that were given."""
         count: str | None
-        """For variadic operators, the attribute that says how many inputs there are."""
+        """For variadic operators, the attribute with the number of inputs."""
         types: str | None
         """Dtype pattern such as ``"T I -> T"``; by default all are equal."""
         shape: Callable | None
@@ -41,9 +41,9 @@ if TYPE_CHECKING:  # for type checkers and editors alone: nothing reads it in a 
         method: bool
         """Whether NDArray and Symbol have it as a method."""
         auto_inputs: bool
-        """Whether a Symbol makes variables for inputs that are not given, as by default."""
+        """Whether symbols create variables for missing inputs."""
         mutates: tuple[str, ...]
-        """Inputs that are changed in place, besides auxiliary states."""
+        """Inputs that are mutated, besides auxiliary states."""
         input_names: Callable[[Attrs], list[str]] | None
         """Names of the inputs as a function of the attributes, for irregular operators."""
         value_dependent: bool

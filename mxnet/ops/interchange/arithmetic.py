@@ -24,7 +24,7 @@ def bit_shift(
     count
         Number of places to shift by.
     direction
-        Which way to go.
+        Direction.
 
     >>> x, n = mx.nd.array([1, 4], dtype="int32"), mx.nd.array([2, 1], dtype="int32")
     >>> mx.nd._internal._onnx_bit_shift(x, n).asnumpy()
@@ -151,7 +151,7 @@ def conv_integer(
     weight_zero
         Zero point of the weights.
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
 
     >>> x = mx.nd.array([2, 3], dtype="uint8").reshape((1, 1, 2))
     >>> zero = mx.nd.array([0], dtype="uint8")
@@ -213,7 +213,7 @@ def dft(
     inverse
         Whether to go back from frequencies.
     onesided
-        Whether only the first half of the frequencies is meant.
+        Whether to use only the first half of the frequencies.
 
     >>> x = mx.nd.ones((1, 4, 1))
     >>> mx.nd._internal._onnx_dft(x, axis=1).asnumpy()[0, :, 0]
@@ -251,7 +251,7 @@ def stft(
     frame_length
         Elements of a frame.
     onesided
-        Whether only the first half of the frequencies is meant.
+        Whether to use only the first half of the frequencies.
     has_window
         Whether `window` is given.
 

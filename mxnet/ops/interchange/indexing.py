@@ -108,7 +108,7 @@ def scatter_elements(
     updates
         Elements to write.
     reduction
-        How to combine with what is there.
+        How to combine with existing elements.
 
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([1, 1], dtype="int64")
     >>> values = mx.nd.array([2, 3])
@@ -132,7 +132,7 @@ def scatter_nd(
     updates
         Elements to write.
     reduction
-        How to combine with what is there.
+        How to combine with existing elements.
 
     >>> x, places = mx.nd.zeros((3,)), mx.nd.array([[1], [1]], dtype="int64")
     >>> values = mx.nd.array([2, 3])
@@ -173,7 +173,7 @@ def tensor_scatter(
     starts
         Place of each sample to write from.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
 
     >>> cache, new = mx.nd.zeros((1, 3, 1)), mx.nd.ones((1, 1, 1))
     >>> at = mx.nd.array([1], dtype="int64")

@@ -128,9 +128,9 @@ def attention(
     past_value
         Values of earlier steps.
     lengths
-        Number of real elements in each sequence.
+        Length of each sequence.
     given
-        Names of the optional inputs that are given, with commas.
+        Comma-separated names of the given optional inputs.
     q_num_heads
         Heads of the queries where they are joined.
     kv_num_heads
@@ -320,7 +320,7 @@ def rnn(
     recurrence
         Weights of the states.
     lengths
-        Number of real elements in each sequence.
+        Length of each sequence.
     state
         First states.
     cell
@@ -332,9 +332,9 @@ def rnn(
     activations
         Names of the functions of the gates, with commas.
     given
-        Names of the optional inputs that are given, with commas.
+        Comma-separated names of the given optional inputs.
     direction
-        Which way to go.
+        Direction.
     alphas
         First numbers of the functions that have any.
     betas

@@ -69,7 +69,7 @@ def resize(
     target
         Sizes or scales of all axes.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
     transform
         How places of the result are places of the data.
     rounding
@@ -112,7 +112,7 @@ def _weighted(data: Tensor, axis: int, position: Tensor, mode: str, a: float) ->
 
 @resize.infer_outputs
 def resize_shape(data: KnownShape | None, target: KnownShape | None, **_: object) -> Any:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     return None if data is None else (UNKNOWN,) * len(data)
 
 
@@ -132,7 +132,7 @@ def grid_sample(
     grid
         Places to sample at.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
     padding_mode
         What lies outside.
     align_corners
@@ -264,7 +264,7 @@ def max_pool(
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     storage_order
         Whether places count along columns (1) instead of rows (0).
 
@@ -310,7 +310,7 @@ def reduce_pool(
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     extra
         Padding at the end that never counts.
     kind

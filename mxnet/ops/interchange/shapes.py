@@ -53,7 +53,7 @@ def reshape(data: Tensor, shape: Tensor, *, allowzero: bool = False) -> Tensor:
 
 @reshape.infer_outputs
 def reshape_shape(data: Shape | None, shape: Shape | None, **_: object) -> Shape | None:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     return None if not shape or shape[0] < 0 else _unknown(shape[0])
 
 
@@ -71,7 +71,7 @@ def expand(data: Tensor, shape: Tensor) -> Tensor:
 
 @expand.infer_outputs
 def expand_shape(data: Shape | None, shape: Shape | None) -> Shape | None:
-    """Only the rank is known before it runs."""
+    """Only the rank is known statically."""
     if data is None or not shape or shape[0] < 0:
         return None
     return _unknown(max(len(data), shape[0]))
@@ -149,11 +149,11 @@ def pad(
     Parameters
     ----------
     pads
-        Widths before all axes, then after them.
+        Padding before all axes, then after them.
     value
         Number to fill with.
     mode
-        How to compute what is missing.
+        Interpolation or padding mode.
 
     >>> pads = mx.nd.array([1, 0], dtype="int64")
     >>> mx.nd._internal._onnx_pad(mx.nd.ones((2,)), pads, mx.nd.zeros((1,))).asnumpy()
