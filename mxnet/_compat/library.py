@@ -1,4 +1,4 @@
-"""Libraries of operators in C++, which MXNet could load while running."""
+"""Loading of C++ operator libraries, which is not supported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SUFFIXES = (".so", ".dll", ".dylib")
 
 
 def load(path: str, verbose: bool = True) -> None:
-    """Raise an error: a library of operators for MXNet's C++ cannot run on torch.
+    """Not supported: operators for MXNet's C++ engine cannot run on torch.
 
     Parameters
     ----------

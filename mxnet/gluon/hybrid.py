@@ -503,7 +503,7 @@ class HybridBlock(Block):
             raise ValueError(
                 "The argument structure of HybridBlock does not match the cached version. Stored "
                 f"format = {self._in_format}, input format = {structure}. Call hybridize() again "
-                "before passing inputs of another structure."
+                "before passing inputs of a different structure."
             )
         return [arrays[i] if array is None else array for i, array in self._gather(ctx, args)]
 
@@ -706,7 +706,7 @@ def regroup(flat: Sequence, structure: Any) -> tuple[Any, list]:
 
 
 def same_structure(stored: list, structure: list) -> bool:
-    """Return whether two structures agree; a trailing None counts as omitted."""
+    """Return whether two structures agree; a trailing None is ignored."""
     while stored and stored[-1] == -1:
         stored = stored[:-1]
     while structure and structure[-1] == -1:

@@ -288,7 +288,7 @@ def _difference(found: np.ndarray, wanted: np.ndarray, is_set: bool) -> Differen
 
 
 class Change(NamedTuple):
-    """What a smaller model gains and loses.
+    """Gain and loss of a smaller model.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How operators are written with torch's own functions, for readable code.
+"""Operators as torch functions, for readable code.
 
 Rows are keyed by registered operators. What has no row is written as the torch functions that its
 kernel calls (see `to_torch`), so rows only improve readability.

@@ -357,7 +357,7 @@ def get_mnist_iterator(
     input_shape
         Shape of an image.
     num_parts
-        How many parts the samples are divided into.
+        Number of parts the samples are split into.
     part_index
         Index of the part to read.
 

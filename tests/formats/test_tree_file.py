@@ -38,7 +38,7 @@ def test_tree_roundtrip(tmp_path):
 
 
 def test_unsupported_objects_raise(tmp_path):
-    with pytest.raises(TypeError, match="cannot hold object"):
+    with pytest.raises(TypeError, match="cannot contain object"):
         tree_file.write(tmp_path / "t", {"x": object()})
     assert not (tmp_path / "t").exists()
 

@@ -1,4 +1,4 @@
-"""How far two outputs differ: number by number, or as sets of rows.
+"""Differences of two outputs: elementwise, or as sets of rows.
 
 It imports torch alone, because the processes that compare without MXNext load it, too.
 """

@@ -86,7 +86,7 @@ def deploy(
     """
     if to not in TARGETS:
         raise InvalidValue(
-            f"to={to!r} is none of {', '.join(TARGETS)}. {did_you_mean(to, TARGETS)}".rstrip()
+            f"to={to!r} must be one of {', '.join(TARGETS)}. {did_you_mean(to, TARGETS)}".rstrip()
         )
     if shapes is None:
         raise InvalidValue("shapes is needed: the shape of each input of the model.")

@@ -303,7 +303,7 @@ def is_float(dtype: torch.dtype) -> bool:
 
 
 class Row(NamedTuple):
-    """How one operator is exported.
+    """Export rule of an operator.
 
     `emit` is called as ``emit(builder, call, *input_names)`` and returns the name of each output.
     `ignores` names inputs that only matter in training, such as labels. `first_suffix` returns how

@@ -319,7 +319,8 @@ def _inputs(graph: Graph, params: Mapping[str, Any], shapes: Any) -> list[Node]:
     names = ", ".join(n.name for n in needed)
     raise InvalidValue(
         f"in_shapes has {len(shapes)} shapes, but the symbol has {len(needed)} inputs that are no "
-        f"parameters: {names or 'none'}. Parameters that `params` does not hold count as inputs."
+        f"parameters: {names or 'none'}. Parameters that are missing in `params` are treated as "
+        "inputs."
     )
 
 

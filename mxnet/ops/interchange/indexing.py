@@ -289,5 +289,5 @@ def nonzero(data: Tensor) -> Tensor:
 
 @nonzero.infer_outputs
 def nonzero_shape(data: Shape | None) -> Shape | None:
-    """How many are not 0 is known only when it runs."""
+    """The number of nonzero elements depends on values."""
     return None if data is None else (len(data), UNKNOWN)

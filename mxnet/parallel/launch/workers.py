@@ -33,7 +33,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an attempt ended."""
+    """Result of an attempt."""
 
     status: int
     failed: dict[int, str]  # status of each failed rank

@@ -219,7 +219,7 @@ def run_isolated(work: Callable[[], bytes], name: str, size: int = 0) -> bytes:
 
 
 def _serve(work: Callable[[], bytes], writer: int, parent: int, seconds: int, memory: int) -> None:
-    """Send the answer and end the child at once, even after an error."""
+    """Send the result and exit the child process immediately, even after an error."""
     try:
         _end_with(parent)
         _limit(seconds, memory)

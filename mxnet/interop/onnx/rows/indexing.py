@@ -36,7 +36,7 @@ def slice_axis(g: Builder, call: Call, x: str) -> str:
 
 @row("slice_like")
 def slice_like(g: Builder, call: Call, x: str, like: str) -> str:
-    """Cut to the sizes of another array."""
+    """Slice to the sizes of another array."""
     axes = call.attrs["axes"]
     if axes is None:
         return g.Identity(x)
@@ -163,7 +163,7 @@ def _linear_ranges(call: Call) -> np.ndarray:
 
 @row("_slice_assign")
 def slice_assign(g: Builder, call: Call, lhs: str, rhs: str) -> str:
-    """Write an array into a part of another."""
+    """Assign an array to a slice."""
     indices = _linear_ranges(call)
     return g.ScatterND(lhs, g.array(indices), g.reshape(rhs, indices.shape[:-1]))
 
@@ -202,7 +202,7 @@ def unravel_index(g: Builder, call: Call, x: str) -> str:
 @row("_npx_nonzero")
 def nonzero(g: Builder, call: Call, x: str) -> str:
     """The indices of elements other than 0, one in each row."""
-    x = x if call.ndim else g.reshape(x, [1])  # a number counts as one row
+    x = x if call.ndim else g.reshape(x, [1])  # treat a number as one row
     indices = g.NonZero(g.cast(x, call.dtype, torch.bool))
     return g.cast(g.Transpose(indices, perm=[1, 0]), INT64, call.out_dtypes[0])
 

@@ -515,7 +515,7 @@ def _arctan2(g: Builder, y: str, x: str, dtype: torch.dtype) -> str:
 
 
 def _copysign(g: Builder, size: str, sign: str, dtype: torch.dtype) -> str:
-    """Return magnitudes with the signs of other numbers; -0 counts as negative."""
+    """Return magnitudes with the signs of other numbers; -0 is treated as negative."""
     zero = g.scalar(0, dtype)
     is_zero = g.Equal(sign, zero)
     inverse = g.Reciprocal(g.Where(is_zero, sign, g.scalar(1, dtype)))
