@@ -165,7 +165,7 @@ def memory_error(error: BaseException, what: str) -> OutOfMemory | None:
 
     >>> error = memory_error(RuntimeError("you tried to allocate 17179869184 bytes."), "zeros")
     >>> str(error).partition(". ")[0]
-    'zeros: out of memory: 16.0 GiB (17179869184 bytes) were asked for'
+    'zeros: out of memory: 16.0 GiB (17179869184 bytes) were requested'
     """
     match = _ALLOCATIONS.search(str(error))
     if match is None and not isinstance(error, MemoryError):

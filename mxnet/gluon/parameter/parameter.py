@@ -182,7 +182,7 @@ class Parameter:
         if old is not None and not fits(old, new_shape):
             raise ParameterError(
                 f"Expected shape {new_shape} is incompatible with given shape {old} of "
-                f"Parameter '{self.name}': it has shape {old}, and cannot become {new_shape}."
+                f"Parameter '{self.name}': known sizes cannot be changed."
             )
         self._shape = new_shape
 
@@ -455,8 +455,8 @@ class Parameter:
         else:
             text = (
                 f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
-                "first. Note that Block.collect_params() has the parameters of child blocks too; "
-                "Block.params has not: initialize and create a Trainer with the former."
+                "first. Create a Trainer with Block.collect_params(), which includes the parameters of "
+                "child blocks, instead of Block.params."
             )
         error = MXNetError(text)
         error.node = self.name  # hybridized networks use it to find the layer

@@ -69,8 +69,8 @@ def take(
     whole = indices.long() if mode == "raise" else within(indices, size, mode)
     if mode == "raise" and ((whole < 0) | (whole >= size)).any():
         raise MXNetError(
-            f"take operator contains indices out of bound: axis {axis} of a has {size}, indices "
-            f"are from {whole.min().item()} to {whole.max().item()}."
+            f"take operator contains indices out of bound: axis {axis} has size {size}, but "
+            f"indices range from {whole.min().item()} to {whole.max().item()}."
         )
     if axis == 0 and a.ndim == 2:
         return _embedding(a, whole)

@@ -126,8 +126,8 @@ def comparison(mode: str, name: str, what: str) -> np.ufunc:
     if mode == "auto":
         # MXNet 1.9.1 uses `greater` for every metric, even a loss, and warns.
         warnings.warn(
-            f"{what}: a greater {name} is treated as better. Pass mode='max' if that is intended, "
-            "which also ends this warning, or mode='min' if a smaller one is better, as for a loss.",
+            f"{what}: a greater {name} is treated as better. Pass mode='max' if that is "
+            "intended, which also ends this warning, or mode='min' for a loss.",
             stacklevel=3,
         )
     return np.less if mode == "min" else np.greater
