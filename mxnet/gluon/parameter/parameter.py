@@ -455,7 +455,8 @@ class Parameter:
         else:
             text = (
                 f"Parameter '{self.name}' has not been initialized. Call initialize() of the block "
-                "first. Create a Trainer with Block.collect_params(), which includes the parameters of "
+                "first. Create a Trainer with Block.collect_params(), which includes the "
+                "parameters of "
                 "child blocks, instead of Block.params."
             )
         error = MXNetError(text)
