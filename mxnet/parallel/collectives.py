@@ -332,7 +332,7 @@ def broadcast_(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:
-    """Overwrite an array by the one of a worker, and return it.
+    """Broadcast an array from a worker in place, and return it.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def broadcast(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> NDArray:
-    """Return the array of a worker.
+    """Return the array of a worker, the root.
 
     Parameters
     ----------
