@@ -18,7 +18,7 @@ _ROW = "{:>20}  {:>42} {:>15}"
 
 
 class _Line:
-    """One layer, in the order in which the layers finished."""
+    """A line of the table; layers are ordered by completion."""
 
     def __init__(self, title: str, shape: str) -> None:
         self.title, self.shape = title, shape

@@ -138,9 +138,9 @@ class Op:
         self.auto_inputs = options.pop("auto_inputs", True)
         self.mutates = options.pop("mutates", ())
         self._input_names = options.pop("input_names", None)
-        self.names_inputs = self._input_names is not None  # the attributes say what they are called
+        self.names_inputs = self._input_names is not None  # names depend on attributes
         self.value_dependent = options.pop("value_dependent", False)
-        facts: dict[str, Any] = {**options}  # what is left
+        facts: dict[str, Any] = {**options}  # remaining options
         if self.mutates or not self.auto_inputs:
             facts.setdefault("precision", "own")  # weights and states keep their types
         self.facts = Facts(**facts)
@@ -208,29 +208,27 @@ class Op:
     def variant(self, kind: Variant) -> Callable[[Callable], Callable]:
         """Register other forms of the kernel: ``rule(attrs, ...)`` returns one, or None.
 
-        Attributes are complete, but for ``"call"``, where they are those given. Kernels take the
-        tensors alone.
+        Attributes are complete, except for ``"call"``, which gets only the given ones. Kernels take
+        only the tensors.
 
-        ``"view"``, ``rule(attrs)``: gives the result as a view of the input. For steps inside a
-        graph, where nobody writes into results.
+        ``"view"``, ``rule(attrs)``: returns the result as a view of the input, for steps inside a
+        graph, whose results are not written.
 
-        ``"in_place"``, ``rule(attrs)``: writes over the first input. Autograd must need nothing
-        but the result to differentiate it.
+        ``"in_place"``, ``rule(attrs)``: overwrites the first input. Autograd must need only the
+        result for the gradient.
 
-        ``"out"``, ``rule(attrs, dtype)``: ``kernel(*tensors, out=tensor)`` writes into given
-        memory. All tensors are of one shape and of the floating-point `dtype`; `out` may be one of
-        them.
+        ``"out"``, ``rule(attrs, dtype)``: ``kernel(*tensors, out=tensor)`` writes into `out`. All
+        tensors have the same shape and the floating-point `dtype`; `out` may be one of them.
 
-        ``"call"``, ``rule(attrs, dtype)``: for the call cache, asked once for fixed attributes and
-        the dtype that all inputs have (None for an operator without inputs, whose result is put on
-        the CPU). It may raise on tensors that it is not made for; then the operator's own kernel
-        takes its place.
+        ``"call"``, ``rule(attrs, dtype)``: for the call cache, created once for fixed attributes
+        and the common dtype of all inputs (None for an operator without inputs, with result on the
+        CPU). If it raises, the operator's own kernel runs instead.
 
-        ``"node"``, ``rule(attrs, differentiable)``: a narrower kernel for one node of a graph. With
-        `differentiable`, torch must be able to differentiate it. It may raise `Fallback` on values
-        for which it cannot promise the operator's results.
+        ``"node"``, ``rule(attrs, differentiable)``: a specialized kernel for a node of a graph.
+        With `differentiable`, torch must be able to differentiate it. It may raise `Fallback` for
+        values for which its result would differ from the operator's.
 
-        ``"hidden_outputs"``, ``rule(attrs)``: returns the hidden outputs too, which monitors show;
+        ``"hidden_outputs"``, ``rule(attrs)``: also returns the hidden outputs, for monitors;
         `Facts.hidden_outputs` has their names.
         """
 

@@ -494,7 +494,7 @@ def assert_exception(
 
 
 def same_symbol_structure(sym1: Symbol, sym2: Symbol) -> bool:
-    """Return whether two graphs have the same operators at the same places.
+    """Return whether two graphs have the same operators at the same positions.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def deploy(
         Runtime; a C++ program on libtorch with a model that AOTInductor compiled; a ``.pte`` file
         for phones.
     folder : str
-        Where to write; it must not hold files, unless `force`.
+        Target folder; it must be empty, unless `force`.
     shapes : list or dict of tuple
         The shapes of the inputs.
     params : str, dict or list, optional
@@ -70,7 +70,7 @@ def deploy(
         For the web: the folder ``node_modules/onnxruntime-web``, whose files are copied, so that
         the page loads nothing from other hosts.
     force : bool
-        Whether files in the folder are replaced.
+        Whether to replace files in the folder.
 
     Returns
     -------

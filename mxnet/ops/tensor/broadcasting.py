@@ -193,7 +193,7 @@ def repeat(data: Tensor, *, repeats: int, axis: int | None = None) -> Tensor:
     repeats
         Number of repetitions of each element.
     axis
-        The axis to repeat along; None flattens the array first.
+        Axis to repeat along; None: the flattened array.
 
     >>> mx.nd.repeat(mx.nd.array([[1, 2], [3, 4]]), repeats=2).asnumpy()
     array([1., 1., 2., 2., 3., 3., 4., 4.], dtype=float32)

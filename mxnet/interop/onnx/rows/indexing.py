@@ -97,7 +97,7 @@ def batch_take(g: Builder, call: Call, x: str, indices: str) -> str:
 
 
 def _index_rows(g: Builder, call: Call, indices: str, position: int) -> str:
-    """Return indices ``(axes, ...)`` as ONNX wants them: ``(..., axes)``."""
+    """Transpose indices ``(axes, ...)`` to ONNX's ``(..., axes)``."""
     rank = len(call.shapes[position])
     positions = g.cast(indices, call.dtypes[position], INT64)
     return g.transpose(positions, *range(1, rank), 0)
@@ -170,7 +170,7 @@ def slice_assign(g: Builder, call: Call, lhs: str, rhs: str) -> str:
 
 @row("_slice_assign_scalar")
 def slice_assign_scalar(g: Builder, call: Call, x: str) -> str:
-    """Write a number into a part of an array."""
+    """Assign a number to a slice."""
     indices = _linear_ranges(call)
     value = g.scalar(call.attrs["scalar"], call.dtype)
     return g.ScatterND(x, g.array(indices), g.Expand(value, g.ints(*indices.shape[:-1])))

@@ -514,7 +514,7 @@ def _batch_norm(g: Builder, call: Call, xs: tuple[str, ...], axis: int) -> list[
     output = g.cast(output, wide, call.dtype)
     if not a["output_mean_var"]:
         return [output]
-    if call.op.name == "_contrib_SyncBatchNorm":  # the variance is an output as it is
+    if call.op.name == "_contrib_SyncBatchNorm":  # the variance is an output
         return [output, g.Identity(mean), g.Identity(var)]
     shifted = g.Add(var, g.scalar(a["eps"], wide))
     return [output, g.Identity(mean), g.Reciprocal(g.Sqrt(shifted))]

@@ -1,4 +1,4 @@
-"""Rows of operators that change shapes, move, join, split and make arrays."""
+"""Rows of operators that reshape, permute, join, split and create arrays."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def tril(g: Builder, call: Call, x: str) -> str:
 def _move_blocks(
     g: Builder, call: Call, x: str, split: Sequence[int], order: Sequence[int], to: Sequence[int]
 ) -> str:
-    """Write what runtimes do with floats only as a transposition."""
+    """Write a transposition, because runtimes support the operator only for floats."""
     call.require_sizes(call.shape[1:], "of integers needs all sizes but the first as numbers.")
     return g.reshape(g.transpose(g.reshape(x, [-1, *split]), *order), [-1, *to])
 
