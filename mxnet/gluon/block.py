@@ -637,7 +637,7 @@ class Block:
         summarize(self, inputs)
 
 
-_CONTAINERS = (list, tuple, dict)  # for isinstance, which takes twice as long with their union
+_CONTAINERS = (list, tuple, dict)  # for isinstance, which is twice as slow with a union type
 _PLAIN = frozenset({bool, int, float, str, type(None)})
 
 

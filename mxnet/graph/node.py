@@ -39,9 +39,9 @@ class Entry(NamedTuple):
 class Signature(NamedTuple):
     """Facts shared by all nodes of the same operator and attributes.
 
-    `key` is a number that no other signature has, ever: equal ones mean the same operator and
-    attributes. `unknown` is what is known of the outputs at first, None for each. `inputs` are the
-    names of the inputs in force, or None where they depend on how many there are.
+    `key` is a unique number per operator and attributes. `unknown` is the initial state of
+    inference: None for each output. `inputs` are the names of the inputs, or None if they depend on
+    the number of inputs.
     """
 
     attrs: dict[str, Any]
@@ -139,7 +139,7 @@ class Node:
 
     @property
     def input_names(self) -> tuple[str, ...]:
-        """The operator's names of the inputs that are present."""
+        """The operator's names of the present inputs."""
         if self.op is None:
             return ()
         return self.signature.input_names(self.op, len(self.inputs))
@@ -203,7 +203,7 @@ def signature_of(op: Op, attrs: dict[str, str]) -> Signature:
     counts_inputs = op.variadic is not None and not op.names_inputs
     inputs = None if counts_inputs else tuple(op.names_of_inputs(typed))
     signature = Signature(typed, outputs, total, _next_key(), (None,) * outputs, inputs)
-    # What a variadic operator without a count is depends on more than its attributes (Custom).
+    # A variadic operator without a count (Custom) depends on more than its attributes.
     if op.variadic is None or op.count is not None:
         store(_signatures, key, signature, MAX_CACHED_SIGNATURES)
     return signature
@@ -335,7 +335,7 @@ def apply_atomic(
 def _update_variables(
     op: Op, names: Sequence[str], inputs: list[Entry], attrs: dict[str, Any]
 ) -> None:
-    """Give initializers to the inputs that have them, and count versions of changed ones."""
+    """Set initializers of input variables, and increase the versions of mutated ones."""
     changed = {*op.mutates, *op.aux_names(attrs)}
     for position, key in enumerate(names):
         node = inputs[position].node

@@ -133,15 +133,15 @@ class Rule(NamedTuple):
 
 
 class Table:
-    """A pass that applies rules. Tables that follow each other share one walk (`optimize`).
+    """A pass that applies rules. Consecutive tables share one traversal (`optimize`).
 
-    A rule sees the inputs of a node as all of these tables have left them, and builds single nodes.
+    A rule sees inputs after all of these tables have been applied to them, and builds single nodes.
 
     Parameters
     ----------
     name : the name of the pass.
-    rules : what it applies.
-    around : operators of which a graph must have one; without one no rule fits.
+    rules : the rules of the pass.
+    around : operators of which a graph must contain at least one; otherwise no rule matches.
     """
 
     def __init__(self, name: str, *rules: Rule, around: Collection[Op] = ()) -> None:
@@ -149,12 +149,12 @@ class Table:
         self.rules, self.around = rules, around
 
     def __call__(self, graph: TypedGraph) -> TypedGraph:
-        """Apply the rules wherever they fit."""
+        """Apply the rules to a graph."""
         return apply_tables(graph, [self])
 
 
 def apply_tables(graph: TypedGraph, tables: Iterable[Table]) -> TypedGraph:
-    """Apply the rules of some tables in one walk."""
+    """Apply the rules of several tables in one traversal."""
     present = {node.op for node in graph.nodes}
     fitting = [t for t in tables if not t.around or not present.isdisjoint(t.around)]
     return rewrite(graph, [rule for table in fitting for rule in table.rules])
@@ -198,7 +198,7 @@ class Rebuild:
         return self.entries.get((entry[0], entry[1]), entry)
 
     def updated(self, node: Node) -> Node:
-        """Return a copy that reads what the inputs have become; the node itself if none has."""
+        """Return a copy with the new inputs; the node itself if none has changed."""
         find = self.entries.get
         inputs = [find((e[0], e[1]), e) for e in node.inputs]
         return node if inputs == list(node.inputs) else node.copy(inputs)

@@ -40,7 +40,7 @@ class TensorType(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """How many elements there are."""
+        """The number of elements."""
         return prod(self.shape) if is_known(self.shape) else None
 
     @property
@@ -129,7 +129,7 @@ class TypedGraph(Graph):
         before, anchors = self._parent.position, {**self._replaced, **self._anchors}
         positions: dict[Node, int] = {}
         for node in nodes:
-            # Something new runs as soon as its inputs are there, and nothing runs before that.
+            # New nodes run as soon as their inputs are available.
             position = before.get(anchors.get(node, node), -1)
             for entry in node.inputs:
                 position = max(position, positions[entry[0]])

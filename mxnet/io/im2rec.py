@@ -60,7 +60,7 @@ def list_images(
 
 
 def write_list(path: Path, images: Iterable[tuple]) -> None:
-    """Write a `.lst` file: index, label(s) and path in each line."""
+    """Write a `.lst` file with index, labels and path in each line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         for index, name, *labels in images:

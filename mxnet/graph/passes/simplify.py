@@ -31,7 +31,7 @@ def _pass_value(match: Match) -> Entry | None:
     return root.inputs[0]
 
 
-# The readers of an unchanged value read the value itself.
+# Remove identities: their consumers read the original value.
 remove_identities = Table(
     "remove_identities",
     Rule("remove_identity", Pattern(lambda op: bool(op.facts.identity)), _pass_value),

@@ -158,10 +158,10 @@ def nadam(
     rescale_grad: float,
     clip_gradient: float,
 ) -> None:
-    """Take Adam's step with Nesterov's look ahead: ``w -= (r g + r' m) / (sqrt(v) + eps)``.
+    """Compute Nadam's update: ``w -= (r g + r' m) / (sqrt(v) + eps)``.
 
-    The caller puts bias correction and the schedule of the momentum into the rates of the gradient
-    (``r``) and of its mean (``r'``), and into ``eps``.
+    The caller includes bias correction and momentum schedule in the rates of the gradient (``r``)
+    and of its mean (``r'``), and in ``eps``.
     """
     grad = decay_gradient(grad, weight, wd, rescale_grad, clip_gradient)
     mean.lerp_(grad, 1.0 - beta1)

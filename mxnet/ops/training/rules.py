@@ -183,7 +183,7 @@ class Rule:
         lists: list[TensorList | None] = []
         for tensors in (weights, grads, *states):
             if tensors is not None and not isinstance(tensors, TensorList):
-                tensors = TensorList(tensors)  # the facts about a list that is one are known
+                tensors = TensorList(tensors)  # skip the checks of lists
             lists.append(tensors)
         chunks = cast("TensorList", lists[0]).chunks() if weights[0].is_cpu else []
         if len(chunks) < 2 or self._is_one_pass(numbers):
