@@ -255,7 +255,7 @@ def flatten(w: TorchWriter, call: TorchCall, x: Any) -> Any:
 
 @row("UpSampling")
 def up_sampling(w: TorchWriter, call: TorchCall, *xs: Any) -> Any:
-    """F.interpolate of one array to its nearest pixels."""
+    """F.interpolate of one array, in mode 'nearest'."""
     if call.attrs["sample_type"] != "nearest" or len(xs) != 1:
         raise NoRow
     return w.call(F.interpolate, xs[0], scale_factor=float(call.attrs["scale"]), mode="nearest")
